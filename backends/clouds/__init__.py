@@ -1,0 +1,1 @@
+"""Providers: identity, figures, replacement capacity, proof of death."""

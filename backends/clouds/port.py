@@ -1,0 +1,40 @@
+"""What operations ask of a provider: does an instance live, and can another be had."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from backends.records.node import Node
+
+
+@dataclass(frozen=True)
+class InstanceState:
+    """The provider's word on one instance. `unknown` is an answer of its own: it proves nothing."""
+
+    state: Literal["running", "stopping", "stopped", "terminated", "unknown"]
+    reason: str  # the provider's reason code or why it could not be asked
+    asked_at: str  # RFC 3339
+    source: str  # which API answered, for the record of proof
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """A request for capacity: pending, or a bare node (no guard, no tools) that answers SSH."""
+
+    token: str  # idempotent request token
+    state: Literal["pending", "ready", "failed"]
+    node: Node | None = None
+    reason: str = ""
+
+
+class Cloud(Protocol):
+    """One provider. Raises UnreachableError or CredentialsError; neither ever means that a node is gone."""
+
+    def instance(self, node: Node) -> InstanceState:
+        """What the provider says of this node's instance now."""
+        ...
+
+    def replace(self, pool: str, token: str) -> Replacement:
+        """Ask for one node of `pool`, or look at an earlier request with the same token; creates nothing twice."""
+        ...

@@ -1,0 +1,1 @@
+"""The fake cloud of the practice fleet, reached over its control socket."""

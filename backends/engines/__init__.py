@@ -1,0 +1,1 @@
+"""How a job is saved and brought back: one port, several engines."""

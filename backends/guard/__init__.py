@@ -1,0 +1,1 @@
+"""The service on a node that keeps saving with or without a console."""

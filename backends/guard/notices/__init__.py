@@ -1,0 +1,1 @@
+"""Readers of the reclaim notices of providers, on the node."""

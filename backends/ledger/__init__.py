@@ -1,0 +1,1 @@
+"""What happened and what is known: events, current state, measured reclaims, the operations journal."""

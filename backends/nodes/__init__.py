@@ -1,0 +1,1 @@
+"""Nodes over SSH: transport, fixed verbs, facts, installation."""

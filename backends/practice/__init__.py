@@ -1,0 +1,1 @@
+"""The practice fleet: real hosts on this machine to lose without losing anything."""

@@ -1,0 +1,1 @@
+"""Data only: the records that nodes, stores and consoles exchange, with strict readers."""

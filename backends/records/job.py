@@ -1,0 +1,82 @@
+"""A job: what is protected, how, and what may be done with it when its node is lost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from backends.ids import check_name
+
+JobState = Literal[
+    "unprotected", "trial", "unrehearsed", "protected", "overdue", "noticed", "unreachable", "waiting_proof",
+    "waiting_capacity", "restoring", "cold_start", "isolated", "zombie", "paused", "stopped", "finished",
+    "failed", "ended_unknown",
+]  # fmt: skip
+
+ENGINES = ("auto", "criu", "criu-cuda", "runc", "crun", "podman", "signal", "cedana", "fake")
+
+
+@dataclass(frozen=True)
+class Attach:
+    """A process that runs already: exactly one of the fields is set."""
+
+    pid: int | None = None
+    pid_file: str | None = None
+    container: str | None = None
+    slurm: int | None = None
+
+    def __post_init__(self) -> None:
+        given = [
+            name for name in ("pid", "pid_file", "container", "slurm") if getattr(self, name) is not None
+        ]
+        if len(given) != 1:
+            raise ValueError(f"attach names one of pid, pid_file, container, slurm; found {given or 'none'}")
+
+
+@dataclass(frozen=True)
+class Job:
+    """One job's record, as the fleet's TOML, the guard's desired state and the console share it.
+
+    Durations are seconds. `uid` is given at the first protect or run and is the prefix of the job's checkpoints.
+    """
+
+    name: str
+    node: str  # the node it runs on, by name
+    uid: str = ""  # 20 characters; empty until first protected
+    command: tuple[str, ...] = ()  # argv to start it; empty for an attached process
+    cwd: str | None = None
+    environment: dict[str, str] = field(
+        default_factory=dict
+    )  # added for `command`; never recorded in manifests
+    attach: Attach | None = None
+    engine: str = "auto"
+    store: str = ""  # URL; empty: the fleet's default
+    hours: float | None = None  # H, useful work in hours, when known
+    interval_s: float | None = None  # None is `auto`
+    max_freeze_s: float = 300.0
+    max_overhead: float | None = None  # largest share of time spent saving
+    deadline_at: str | None = None  # RFC 3339
+    files: tuple[str, ...] = ()  # paths that travel with the checkpoint
+    runtime: dict[str, str] = field(default_factory=dict)  # declared versions: must match on restore
+    done_file: str | None = None  # the job is finished when this file exists
+    restore: str = "owned"  # owned | same-pool | any-pool | on-demand-after=…
+    priority: int = 0
+    group: str | None = None
+    on_isolated: Literal["continue", "freeze"] = "continue"
+    lease_s: float = 90.0
+    signal: str = "USR1"  # engine `signal`: what asks the program to save
+    marker: str | None = None  # engine `signal`: glob whose newest complete match is the save
+    resume: tuple[str, ...] = ()  # engine `signal`: argv that continues from the newest save
+    rollback: bool = False  # roll back files on network file systems too
+    paused: bool = False  # protection suspended by the operator
+    keep_last: int = 3
+    min_age_s: float = 86400.0
+
+    def __post_init__(self) -> None:
+        check_name("job", self.name)
+        if self.engine not in ENGINES:
+            raise ValueError(f"engine {self.engine!r} is not one of {', '.join(ENGINES)}")
+        if self.keep_last < 1:
+            raise ValueError(f"keep_last is {self.keep_last}; at least 1 is needed")
+        if self.interval_s is not None and not self.interval_s > 0:
+            raise ValueError(f"interval is {self.interval_s} s; more than 0 is needed")

@@ -1,0 +1,32 @@
+"""A node: one machine of the fleet, reached over SSH."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from backends.ids import check_name
+
+NodeState = Literal["ok", "late", "unreachable", "lost", "not_ready", "cordoned"]
+NoticeState = Literal["none", "hint", "notice", "unreadable"]
+PROVIDERS = ("aws", "gcp", "azure", "runpod", "vast", "slurm", "kubernetes", "practice", "none")
+
+
+@dataclass(frozen=True)
+class Node:
+    """One node's record, as the fleet's TOML has it."""
+
+    name: str
+    ssh: str  # alias from ~/.ssh/config, or user@host:port
+    provider: str = "none"
+    pool: str | None = None  # provider/region/type/os
+    instance: str | None = None  # the provider's id of the machine, where there is one
+    identity_file: str | None = None  # private key used for this node; None: agent and ssh_config
+    host_key: str | None = None  # pinned public host key line; None: known_hosts
+    cordoned: bool = False  # nothing is placed here
+    labels: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_name("node", self.name)
+        if self.provider not in PROVIDERS:
+            raise ValueError(f"provider {self.provider!r} is not one of {', '.join(PROVIDERS)}")

@@ -1,0 +1,1 @@
+"""Where checkpoints live: object operations, sealing, commit order, lineage, retention."""

@@ -1,0 +1,1 @@
+"""One module a noun: the handlers behind the registry."""

@@ -1,0 +1,1 @@
+"""Operations on a fleet: pure decisions and durable flows."""

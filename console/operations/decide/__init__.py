@@ -1,0 +1,1 @@
+"""Pure decisions: functions of state, event and time."""

@@ -1,0 +1,1 @@
+"""Durable steps: save, restore, move, batch, watch."""

@@ -1,0 +1,1 @@
+"""Every command as data: name, arguments, tier, help, examples, handler."""
