@@ -19,7 +19,7 @@ _NUMBER = r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?"
 _PLAIN = re.compile(rf"-?{_NUMBER}\Z")
 _PART = re.compile(rf"({_NUMBER})(ms|min|[smhdw])")
 _ISO = re.compile(
-    rf"P(?:({_NUMBER})W)?(?:({_NUMBER})D)?(?:T(?=[[0-9].])(?:({_NUMBER})H)?(?:({_NUMBER})M)?(?:({_NUMBER})S)?)?\Z"
+    rf"P(?:({_NUMBER})W)?(?:({_NUMBER})D)?(?:T(?=[0-9.])(?:({_NUMBER})H)?(?:({_NUMBER})M)?(?:({_NUMBER})S)?)?\Z"
 )
 _SIZE = re.compile(rf"({_NUMBER})\s*([A-Za-z]*)\Z")
 
