@@ -114,7 +114,7 @@ def main() -> None:
             metrics.send(f"{options.directory.name} {number} {loss:.6f}")
             time.sleep(max(0.0, options.step_seconds - (time.monotonic() - begun)))
     final = hashlib.sha256(running.encode())
-    final.update(memoryview(model.table).cast("B"))
+    final.update(model.table.data)
     done = options.directory / "DONE.tmp"
     done.write_text(f"{final.hexdigest()} {options.steps}\n")
     done.rename(options.directory / "DONE")
