@@ -206,3 +206,8 @@ def capped_interval(save_hours: float, max_overhead: float) -> float:
 def rate_of_mean(mean_time_to_interrupt: float) -> float:
     """λ = 1/μ, in whatever unit of time μ is."""
     return 1.0 / mean_time_to_interrupt
+
+
+def ladder_at_most(limit_hours: float) -> float:
+    """The longest rung of the ladder that is at most `limit_hours`; the limit itself below the first rung."""
+    return max((rung for rung in LADDER_HOURS if rung <= limit_hours), default=limit_hours)

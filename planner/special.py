@@ -18,7 +18,7 @@ def exp(x: float) -> float:
 
 def log10_expm1(x: float) -> float:
     """log10(e^x - 1) for x > 0, also where e^x is beyond a double."""
-    return (x + math.log1p(-math.exp(-x))) / math.log(10.0)
+    return (x + math.log(-math.expm1(-x))) / math.log(10.0)
 
 
 def bisect(function: Callable[[float], float], low: float, high: float) -> float:
