@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from backends.clean import clean
+from planner.quantities import format_duration, format_fraction, format_size
 
 UNKNOWN = "–"
 CELL_LIMIT = 4096
-_SIZES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 @dataclass(frozen=True)
@@ -62,41 +62,14 @@ def cell(key: str, value: Any) -> str:
 
 def _number(key: str, value: float) -> str:
     if key.endswith("_s"):
-        return duration(value)
+        return format_duration(value)
     if key.endswith("_bytes"):
-        return size(value)
+        return format_size(value)
     if key.endswith("_fraction"):
-        return f"{value * 100:.4g} %"
+        return format_fraction(value)
     if isinstance(value, int):
         return str(value)
     return f"{value:.6g}"
-
-
-def duration(seconds: float) -> str:
-    """Seconds as 0.42 s, 12 s, 4m 12s, 3h 05m or 2d 04h."""
-    sign, left = ("-", -seconds) if seconds < 0 else ("", seconds)
-    if left < 10:
-        return f"{sign}{left:.2g} s" if left else "0 s"
-    whole = round(left)
-    if whole < 60:
-        return f"{sign}{whole} s"
-    minutes, rest = divmod(whole, 60)
-    if minutes < 60:
-        return f"{sign}{minutes}m {rest:02d}s"
-    hours, minutes = divmod(minutes, 60)
-    if hours < 48:
-        return f"{sign}{hours}h {minutes:02d}m"
-    return f"{sign}{hours // 24}d {hours % 24:02d}h"
-
-
-def size(count: float) -> str:
-    """Bytes with a binary unit: 512 B, 1.5 GiB."""
-    value = float(count)
-    for unit in _SIZES:
-        if abs(value) < 1024 or unit == _SIZES[-1]:
-            return f"{value:.0f} B" if unit == "B" else f"{value:.1f} {unit}"
-        value /= 1024
-    raise AssertionError("the last unit takes every size")
 
 
 def width(text: str) -> int:

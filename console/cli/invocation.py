@@ -113,7 +113,9 @@ class Invocation:
             self._confirm_by_name(lines, name)
         elif lifted >= 1 and not self.yes:
             if self.no_input:
-                raise ConfirmationError(f"{self.words}: a confirmation is needed and cannot be asked here: add --yes")
+                raise ConfirmationError(
+                    f"{self.words}: a confirmation is needed and cannot be asked here: add --yes"
+                )
             if self._answer(lines, "Go on? [y/N] ").lower() not in ("y", "yes"):
                 raise ConfirmationError(f"{self.words}: not confirmed, nothing was changed")
 

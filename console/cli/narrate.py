@@ -20,7 +20,13 @@ class Narrator:
     """
 
     def __init__(
-        self, stream: TextIO, clock: Clock, *, quiet: bool = False, machine: bool = False, colour: bool = False
+        self,
+        stream: TextIO,
+        clock: Clock,
+        *,
+        quiet: bool = False,
+        machine: bool = False,
+        colour: bool = False,
     ) -> None:
         self.stream = stream
         self._clock = clock

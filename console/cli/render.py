@@ -14,9 +14,19 @@ MACHINE = ("json", "ndjson", "csv", "yaml", "name")
 TABLES = ("table", "wide")
 
 _GOOD = ("ok", "protected", "done", "restored", "verified", "finished")
-_WARNING = ("unrehearsed", "overdue", "late", "noticed", "trial", "paused", "waiting_proof", "waiting_capacity", "cordoned")
+_WARNING = (
+    "unrehearsed",
+    "overdue",
+    "late",
+    "noticed",
+    "trial",
+    "paused",
+    "waiting_proof",
+    "waiting_capacity",
+    "cordoned",
+)
 _BAD = ("lost", "unreachable", "zombie", "failed", "ended_unknown", "not_ready", "isolated", "refused")
-_CODES = {word: "34" for word in _GOOD} | {word: "33" for word in _WARNING} | {word: "1;31" for word in _BAD}
+_CODES = dict.fromkeys(_GOOD, "34") | dict.fromkeys(_WARNING, "33") | dict.fromkeys(_BAD, "1;31")
 
 
 class Renderer:
@@ -78,7 +88,9 @@ class Renderer:
             any(isinstance(row[index], (int, float)) and not isinstance(row[index], bool) for row in values)
             for index in range(len(shown))
         ]
-        lines = grid([column.title for column in shown], rows, right=right, paint=_paint if self._colour else str)
+        lines = grid(
+            [column.title for column in shown], rows, right=right, paint=_paint if self._colour else str
+        )
         if self._colour:
             lines[0] = f"\x1b[1m{lines[0]}\x1b[0m"
         self._write("\n".join(lines))
