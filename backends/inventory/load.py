@@ -42,7 +42,7 @@ def load(fleet: Path) -> Inventory:
 
     Raises:
         UsageError: naming file and line of the first thing wrong: TOML, unknown key, value, name,
-            a record described twice, a job on a node that is not there.
+            a record described twice.
     """
     if fleet.is_file() and fleet.suffix != ".toml":
         raise UsageError(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import traceback
 from pathlib import Path
 from types import FrameType
 
@@ -62,6 +61,8 @@ def unexpected(error: BaseException, clock: Clock) -> ReprieveError:
 
 
 def _write_log(error: BaseException, clock: Clock) -> Path:
+    import traceback
+
     stamp = format_utc(clock.wall()).replace(":", "").replace(".", "-")
     path = private(base("STATE") / "log") / f"crash-{stamp}-{os.getpid()}.log"
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)

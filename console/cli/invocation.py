@@ -12,6 +12,7 @@ from console.cli.cells import Column
 from console.cli.exits import DryRunEnd
 from console.cli.narrate import Narrator
 from console.cli.render import MACHINE, Document, Renderer
+from console.config import Settings
 from console.operations.context import Context
 
 __all__ = ["Column", "Invocation"]
@@ -31,6 +32,7 @@ class Invocation:
     clock: Clock
     renderer: Renderer
     narrator: Narrator
+    settings: Settings
     open_context: Callable[[], Context]  # called once, at the first use of `context`
     stdin: TextIO
     yes: bool = False
@@ -41,6 +43,7 @@ class Invocation:
     read_only: bool = False
     production: bool = False
     labels: dict[str, str] = field(default_factory=dict)  # -l key=value
+    watch: bool = False  # the command is repeated
     _context: Context | None = None
 
     @property

@@ -67,7 +67,7 @@ def fleet_schema() -> Schema:
     job = _closed({key: _SPECIAL.get(key, _TEXT) for key in JOB_KEYS})
     job["required"] = ["node"]
     job["properties"] |= {"attach": attach, "done": {**_closed({"file": _TEXT}), "required": ["file"]}}
-    pool = _closed({"launch": _closed(dict.fromkeys(LAUNCH_KEYS, {}))})
+    pool = _closed({"launch": _closed(dict.fromkeys(LAUNCH_KEYS, True))})
     properties = {
         "fleet": _closed({"store": _TEXT}),
         "nodes": {"type": "object", "additionalProperties": node},
