@@ -5,9 +5,13 @@ from __future__ import annotations
 from console.registry.model import Argument, Command, Example
 
 _ARGUMENTS = (
-    Argument("hours", "useful work of the job in hours (24) or as a duration (36h)", kind="hours", required=True),
+    Argument(
+        "hours", "useful work of the job in hours (24) or as a duration (36h)", kind="hours", required=True
+    ),
     Argument("discount", "discount of spot against on-demand, 0.7 or 70%; may be negative", kind="fraction"),
-    Argument("spot-price", "USD per hour on spot; with --on-demand-price instead of --discount", kind="float"),
+    Argument(
+        "spot-price", "USD per hour on spot; with --on-demand-price instead of --discount", kind="float"
+    ),
     Argument("on-demand-price", "USD per hour on demand", kind="float"),
     Argument("reclaims", "reclaims suffered over the whole job (a count, 3)", kind="float"),
     Argument("rate", "reclaims per node and exposed hour (0.125)", kind="float"),
@@ -21,9 +25,14 @@ _ARGUMENTS = (
     Argument("restore", "from the start of billing to the job running again (3m)", kind="duration"),
     Argument("upload", "time until a save is durable, while the job runs on (2m)", kind="duration"),
     Argument(
-        "interval", "work between two saves, or auto: the recommended one (default)", kind="duration", choices=("auto",)
+        "interval",
+        "work between two saves, or auto: the recommended one (default)",
+        kind="duration",
+        choices=("auto",),
     ),
-    Argument("size", "bytes of a checkpoint (670GiB); with --bandwidth gives the time of a save", kind="size"),
+    Argument(
+        "size", "bytes of a checkpoint (670GiB); with --bandwidth gives the time of a save", kind="size"
+    ),
     Argument("bandwidth", "measured bytes per second to the store (10GB/s)", kind="rate"),
     Argument("wait", "wait for capacity after a reclaim, not billed (default 0s)", kind="duration"),
     Argument("notice", "length of the reclaim notice in seconds (120) or as a duration", kind="seconds"),
@@ -46,7 +55,10 @@ COMMANDS: tuple[Command, ...] = (
         handler="console.cli.commands.plan:run",
         arguments=_ARGUMENTS,
         examples=(
-            Example("reprieve plan --hours 24 --discount 0.7 --reclaims 3 --lost 10m", "cost and break-evens of one job"),
+            Example(
+                "reprieve plan --hours 24 --discount 0.7 --reclaims 3 --lost 10m",
+                "cost and break-evens of one job",
+            ),
             Example(
                 "reprieve plan --hours 72 --discount 60% --rate 0.05 --checkpoint-cost 20s --restore 3m --deadline 90h",
                 "the best interval, and the chance to finish in 90 h",

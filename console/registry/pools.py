@@ -11,7 +11,11 @@ COMMANDS: tuple[Command, ...] = (
         summary="pools with discount, interruption figure and break-even",
         handler="console.cli.commands.pools:list_pools",
         arguments=(
-            Argument("feed", "a Spot Advisor file (.json or .json.gz) or URL; default: the pulled copy", kind="path"),
+            Argument(
+                "feed",
+                "a Spot Advisor file (.json or .json.gz) or URL; default: the pulled copy",
+                kind="path",
+            ),
             Argument("region", "only this region (us-east-1)"),
             Argument("instance", "only instance types that match this pattern (p5*)"),
             Argument("os", "operating system (default linux)", kind="choice", choices=("linux", "windows")),
@@ -19,7 +23,10 @@ COMMANDS: tuple[Command, ...] = (
         ),
         examples=(
             Example("reprieve pools list --region us-east-1 --instance 'p5*'", "GPU pools of one region"),
-            Example("reprieve pools list --feed spot-advisor-2025-06.json.gz -o json", "from a file, for a program"),
+            Example(
+                "reprieve pools list --feed spot-advisor-2025-06.json.gz -o json",
+                "from a file, for a program",
+            ),
         ),
         details=(
             "Bands are read from their labels. A saving the feed does not know is shown as –, a negative one as it is. "
@@ -35,7 +42,10 @@ COMMANDS: tuple[Command, ...] = (
         arguments=(Argument("feed", "a file or URL (default: the provider's public feed)", kind="path"),),
         examples=(
             Example("reprieve pools pull", "from the public feed; nothing is fetched when nothing changed"),
-            Example("reprieve pools pull --feed spot-advisor.json.gz", "from a file, on a machine without internet"),
+            Example(
+                "reprieve pools pull --feed spot-advisor.json.gz",
+                "from a file, on a machine without internet",
+            ),
         ),
         formats=("table", "json", "yaml"),
     ),

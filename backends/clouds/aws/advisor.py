@@ -40,6 +40,7 @@ class AdvisorPool:
     discount: float | None  # None: unknown (the feed says 0)
     vcpus: int | None
     ram_gb: float | None
+    notes: tuple[str, ...] = ()  # why something is unknown or odd
 
     @property
     def pool(self) -> str:
@@ -57,10 +58,20 @@ class Feed:
     snapshot_basis: str  # what that date is: `Last-Modified`, `file name`, `file time`
     fetched_at: str  # RFC 3339
     gaps: tuple[str, ...]  # what could not be read, one line each
+    regions: tuple[str, ...] = ()  # named by the feed, with or without figures
 
 
-def parse(data: bytes, *, what: str) -> tuple[tuple[AdvisorPool, ...], tuple[str, ...]]:
-    """(pools, gaps) of a feed's bytes; raises DamagedError where the whole is not a feed."""
+@dataclass(frozen=True)
+class Parsed:
+    """What a feed's bytes hold."""
+
+    pools: tuple[AdvisorPool, ...]
+    gaps: tuple[str, ...]
+    regions: tuple[str, ...]
+
+
+def parse(data: bytes, *, what: str) -> Parsed:
+    """Read a feed's bytes; raises DamagedError where the whole is not a feed."""
     document = strict.loads(data, what=what, limit=strict.FEED_LIMIT)
     regions = document.get("spot_advisor")
     if not isinstance(regions, dict) or not isinstance(document.get("ranges"), list):
@@ -70,7 +81,7 @@ def parse(data: bytes, *, what: str) -> tuple[tuple[AdvisorPool, ...], tuple[str
     types = document.get("instance_types")
     facts = types if isinstance(types, dict) else {}
     pools = tuple(_pools(regions, bands, facts, gaps))
-    return pools, tuple(gaps[:50])
+    return Parsed(pools, tuple(gaps[:50]), tuple(sorted(clean(region, limit=40) for region in regions)))
 
 
 def _bands(ranges: list[Any], gaps: list[str]) -> dict[int, Band]:
@@ -105,30 +116,57 @@ def _pools(
                     yield pool
 
 
+def _number(value: Any) -> float | None:
+    """A number, or a number written as text; None for anything else."""
+    if isinstance(value, str) and len(value) < 16:
+        try:
+            value = float(value)
+        except ValueError:
+            return None
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
 def _row(
     region: str, system: str, kind: str, row: Any, bands: dict[int, Band], fact: Any
 ) -> AdvisorPool | None:
     if not isinstance(row, dict):
         return None
-    index, saving = row.get("r"), row.get("s")
-    band = bands.get(index, Band(None, None, None)) if isinstance(index, int) else Band(None, None, None)
-    known = (
-        isinstance(saving, (int, float))
-        and not isinstance(saving, bool)
-        and -1000 < saving < 100
-        and saving != 0
-    )
+    notes: list[str] = []
+    index, saving = _number(row.get("r")), _number(row.get("s"))
+    if index is None or index not in bands:
+        notes.append("no band in the feed" if index is None else f"band index {index:g} is not in ranges")
+    band = Band(None, None, None) if index is None else bands.get(int(index), Band(None, None, None))
+    if saving is None or saving == 0:
+        notes.append(
+            "no saving in the feed" if saving is None else "a saving of 0 means that no price is known"
+        )
+        saving = None
+    elif not -1000 < saving < 100:
+        notes.append(f"a saving of {saving:g} per cent is not possible")
+        saving = None
+    elif saving < 0:
+        notes.append("negative saving: spot is dearer than on-demand")
     about = fact if isinstance(fact, dict) else {}
-    cores, ram = about.get("cores"), about.get("ram_gb")
+    cores = _number(about.get("cores"))
     return AdvisorPool(
         clean(region, limit=40),
         system,
         clean(kind, limit=40),
         band,
-        saving / 100.0 if known and saving is not None else None,
-        cores if isinstance(cores, int) and not isinstance(cores, bool) else None,
-        float(ram) if isinstance(ram, (int, float)) and not isinstance(ram, bool) else None,
+        None if saving is None else saving / 100.0,
+        None if cores is None else int(cores),
+        _number(about.get("ram_gb")),
+        tuple(notes),
     )
+
+
+def why_missing(feed: Feed, region: str, system: str) -> str:
+    """Why a pool is not in the feed: the region is unknown, has no figures, or lacks the type."""
+    if region not in feed.regions:
+        return f"unknown region {clean(region, limit=40)!r}"
+    if not any(pool.region == region and pool.system == system for pool in feed.pools):
+        return f"no data for region {clean(region, limit=40)!r}"
+    return "the type is not offered there, as far as the feed knows"
 
 
 def select(

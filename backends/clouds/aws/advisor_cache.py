@@ -17,6 +17,7 @@ _SCHEMA = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE pools (
     region TEXT, system TEXT, type TEXT, label TEXT, low REAL, high REAL, discount REAL, vcpus INTEGER, ram_gb REAL,
+    notes TEXT NOT NULL,
     PRIMARY KEY (region, system, type)
 ) WITHOUT ROWID;
 """
@@ -42,13 +43,13 @@ def save(cache: Path, feed: Feed, etag: str | None) -> Path:
     fresh.unlink(missing_ok=True)
     meta = {
         "source": feed.source, "snapshot": feed.snapshot, "snapshot_basis": feed.snapshot_basis,
-        "fetched_at": feed.fetched_at, "etag": etag or "", "gaps": "\n".join(feed.gaps),
+        "fetched_at": feed.fetched_at, "etag": etag or "", "gaps": "\n".join(feed.gaps), "regions": "\n".join(feed.regions),
     }  # fmt: skip
     with _open(fresh) as connection:
         connection.executescript(_SCHEMA)
         connection.executemany("INSERT INTO meta VALUES (?, ?)", meta.items())
         connection.executemany(
-            "INSERT INTO pools VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO pools VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 (
                     p.region,
@@ -60,6 +61,7 @@ def save(cache: Path, feed: Feed, etag: str | None) -> Path:
                     p.discount,
                     p.vcpus,
                     p.ram_gb,
+                    "\n".join(p.notes),
                 )
                 for p in feed.pools
             ),
@@ -96,7 +98,12 @@ def load(cache: Path, *, region: str | None = None, system: str = "linux") -> Fe
     with _open(cache / FILE) as connection:
         rows = connection.execute(query, (system, region, region)).fetchall()
     pools = tuple(
-        AdvisorPool(r, s, t, Band(label, low, high), d, v, m) for r, s, t, label, low, high, d, v, m in rows
+        AdvisorPool(r, s, t, Band(label, low, high), d, v, m, _lines(notes))
+        for r, s, t, label, low, high, d, v, m, notes in rows
     )
-    gaps = tuple(filter(None, meta["gaps"].split("\n")))
-    return Feed(pools, meta["source"], meta["snapshot"], meta["snapshot_basis"], meta["fetched_at"], gaps)
+    dates = (meta["snapshot"], meta["snapshot_basis"], meta["fetched_at"])
+    return Feed(pools, meta["source"], *dates, _lines(meta["gaps"]), _lines(meta["regions"]))
+
+
+def _lines(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, text.split("\n")))

@@ -47,7 +47,10 @@ def inputs_of(invocation: Invocation) -> PlanInputs:
     if typed["billing"] is not None:
         values["billing"] = typed["billing"]
     if typed["history_hours"] is not None:
-        values |= {"history_node_hours": typed["history_hours"], "history_reclaims": typed["history_reclaims"] or 0}
+        values |= {
+            "history_node_hours": typed["history_hours"],
+            "history_reclaims": typed["history_reclaims"] or 0,
+        }
     elif typed["history_reclaims"] is not None:
         raise UsageError("--history-reclaims stands alone: --history-hours is needed")
     inputs = PlanInputs(hours=typed["hours"], no_resume=typed["no_resume"], **values)
@@ -62,13 +65,17 @@ def _with_pool(invocation: Invocation, inputs: PlanInputs) -> PlanInputs:
         raise UsageError("--pool and --band say the same thing twice: give one")
     row, feed = find_pool(invocation, invocation.arguments["pool"])
     if row.band.label is None or row.band.low is None:
-        raise UsageError(f"--pool {row.pool}: its interruption figure is unknown in {feed.source}; give --rate or --reclaims")
+        raise UsageError(
+            f"--pool {row.pool}: its interruption figure is unknown in {feed.source}; give --rate or --reclaims"
+        )
     where = f"{feed.source}, snapshot {feed.snapshot} ({feed.snapshot_basis})"
     sources = {"band": where}
     discount = inputs.discount
     if discount is None and inputs.spot_price is None:
         if row.discount is None:
-            raise UsageError(f"--pool {row.pool}: its discount is unknown in {feed.source}; give --discount or both prices")
+            raise UsageError(
+                f"--pool {row.pool}: its discount is unknown in {feed.source}; give --discount or both prices"
+            )
         discount, sources["discount"] = row.discount, f"{where}: mean of the last 30 days over zones"
     return replace(
         inputs, pool=row.pool, band=row.band.label, band_basis="month", discount=discount, sources=sources

@@ -34,7 +34,14 @@ def text(document: Document) -> str:
     parts = [_headline(document), _table(_main(document))]
     parts += [
         block
-        for block in (_range(document), _interval(document), _alone(document), _deadline(document), _notice(document), _usd(document))
+        for block in (
+            _range(document),
+            _interval(document),
+            _alone(document),
+            _deadline(document),
+            _notice(document),
+            _usd(document),
+        )
         if block
     ]
     parts.append(_notes(document))
@@ -102,7 +109,11 @@ def _interval(plan: Document) -> str:
     advice = part["recommended_hours"]
     best = "do not save" if advice is None else f"every {hours(advice)}"
     rows = [
-        ("safe range", f"{hours(part['safe_low_hours'])} to {hours(part['safe_high_hours'])}", "within 1 % of the best bill"),
+        (
+            "safe range",
+            f"{hours(part['safe_low_hours'])} to {hours(part['safe_high_hours'])}",
+            "within 1 % of the best bill",
+        ),
         ("exact optimum", hours(part["exact_hours"]), "work between saves"),
         ("whole plan", hours(part["plan_hours"]), f"{part['plan_pieces']} equal pieces"),
         ("Young, Daly", f"{hours(part['young_hours'])}, {hours(part['daly_hours'])}", "for comparison"),
@@ -112,7 +123,11 @@ def _interval(plan: Document) -> str:
 
 def _alone(plan: Document) -> str:
     part = plan["no_resume"]
-    size = hours(part["expected_hours"]) if part["expected_hours"] is not None else f"10^{part['log10_expected_hours']:.0f} h"
+    size = (
+        hours(part["expected_hours"])
+        if part["expected_hours"] is not None
+        else f"10^{part['log10_expected_hours']:.0f} h"
+    )
     rows = [
         ("expected time", size, _WORDS[part["verdict"]].lower()),
         ("one gap long enough", format_fraction(part["p_one_gap_long_enough"]), "chance for each attempt"),
@@ -127,7 +142,11 @@ def _deadline(plan: Document) -> str:
         return ""
     rows = [
         ("chance to finish", format_fraction(part["p_finish"], digits=2), f"within {hours(part['hours'])}"),
-        ("latest switch", hours(part["latest_switch_hours"]), "from the start, to on-demand, with nothing done yet"),
+        (
+            "latest switch",
+            hours(part["latest_switch_hours"]),
+            "from the start, to on-demand, with nothing done yet",
+        ),
     ]
     return "Deadline\n" + _table(rows)
 

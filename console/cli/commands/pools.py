@@ -24,7 +24,11 @@ def list_pools(invocation: Invocation) -> int:
     found = _feed(invocation, region=typed["region"], system=system)
     pools = advisor.select(found.pools, region=typed["region"], instance=typed["instance"], system=system)
     most = typed["max_band"]
-    kept = [pool for pool in pools if most is None or (pool.band.high is not None and pool.band.high <= most + 1e-12)]
+    kept = [
+        pool
+        for pool in pools
+        if most is None or (pool.band.high is not None and pool.band.high <= most + 1e-12)
+    ]
     age = max(0.0, invocation.clock.wall() - parse_utc(found.fetched_at))
     items = [_item(pool, found, age) for pool in kept]
     if not items and found.pools:
@@ -70,13 +74,14 @@ def _item(pool: AdvisorPool, found: Feed, age_s: float) -> dict[str, Any]:
         "rate_high_per_hour": None if high is None else rate_of_share(high, "month"),
         "discount": d,
         "discount_fraction": d,
-        "break_even_ratio": None if d is None else break_even_ratio(d),
+        "break_even_ratio": None if d is None or d < 0 else break_even_ratio(d),
         "vcpus": pool.vcpus,
         "ram_gb": pool.ram_gb,
         "snapshot": found.snapshot,
         "snapshot_basis": found.snapshot_basis,
         "fetched_at": found.fetched_at,
         "age_s": round(age_s, 3),
+        "notes": list(pool.notes),
         "source": found.source,
     }
 
@@ -89,17 +94,19 @@ def _feed(invocation: Invocation, *, region: str | None, system: str) -> Feed:
     cached = advisor_cache.load(invocation.context.cache, region=region, system=system)
     if cached is None:
         raise UsageError(
-            "no interruption figures were pulled yet", hint="run `reprieve pools pull`, or name a file with --feed"
+            "no interruption figures were pulled yet",
+            hint="run `reprieve pools pull`, or name a file with --feed",
         )
     return cached
 
 
 def _parsed(fetched: feed.Fetched, place: str) -> Feed:
     try:
-        pools, gaps = advisor.parse(fetched.data or b"", what=f"feed {clean(place)}")
+        parsed = advisor.parse(fetched.data or b"", what=f"feed {clean(place)}")
     except DamagedError as error:
         raise UsageError(error.message) from None
-    return Feed(pools, fetched.source, fetched.snapshot, fetched.snapshot_basis, fetched.fetched_at, gaps)
+    dates = (fetched.snapshot, fetched.snapshot_basis, fetched.fetched_at)
+    return Feed(parsed.pools, fetched.source, *dates, parsed.gaps, parsed.regions)
 
 
 def find_pool(invocation: Invocation, name: str) -> tuple[AdvisorPool, Feed]:
@@ -111,7 +118,8 @@ def find_pool(invocation: Invocation, name: str) -> tuple[AdvisorPool, Feed]:
     for pool in found.pools:
         if pool.pool == name:
             return pool, found
-    raise UsageError(f"--pool {clean(name)}: not in {found.source} (snapshot {found.snapshot})")
+    why = advisor.why_missing(found, parts[1], parts[3])
+    raise UsageError(f"--pool {clean(name)}: not in {found.source} (snapshot {found.snapshot}): {why}")
 
 
 def pull(invocation: Invocation) -> int:
