@@ -1,0 +1,230 @@
+"""The engine `criu`: whole process trees, saved and brought back without their knowing."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from backends.clean import clean
+from backends.clock import Clock
+from backends.engines import canary, profile
+from backends.engines.criu_tool import CriuTool
+from backends.engines.dump import Dump
+from backends.engines.explain import explain
+from backends.engines.launch import Launched, launch
+from backends.engines.open_files import COPY_LIMIT_BYTES, plan_capture, read_mounts
+from backends.engines.port import Process, RestoreRequest, Saved, SaveRequest, Verdict, alive
+from backends.engines.proc import parse_arguments, read_tree
+from backends.engines.system import scratch, trees
+from backends.engines.system.rollback import Rollback
+from backends.engines.system.sockets import tree_sockets
+from backends.errors import EngineError
+from backends.records.job import Job
+
+
+class CriuEngine:
+    """Saves with `criu dump --leave-running`, restores into a fresh PID namespace under `nsinit`.
+
+    Args:
+        tool: the criu to use.
+        run: directory (made 0700) for what a living job needs: its namespace's log and how it ended.
+        copy_limit_bytes: files beyond this are copied in a freeze only where blocks can be shared.
+    """
+
+    name = "criu"
+
+    def __init__(
+        self, tool: CriuTool, run: Path, clock: Clock, *, copy_limit_bytes: int = COPY_LIMIT_BYTES
+    ) -> None:
+        self.tool = tool
+        self.run = run
+        self.clock = clock
+        self.copy_limit_bytes = copy_limit_bytes
+        self._launched: dict[int, Launched] = {}  # init pid → its unshare, to be reaped
+
+    def ready(self) -> Verdict:
+        """A real dump and restore of a tiny process with sockets; remembered per tool and kernel."""
+        return canary.ready(self, self.tool, self.run, self.clock)
+
+    def examine(self, job: Job, process: Process) -> Verdict:
+        """Will this job save and come back? Looks only."""
+        if not alive(process):
+            return Verdict("impossible", (f"process {process.pid} is gone",), None, self.name)
+        tree = read_tree(process.pid)
+        if not tree.members:
+            return Verdict("impossible", (f"process {process.pid} is gone",), None, self.name)
+        plan = plan_capture(
+            tree, job.files, read_mounts(process.pid), rollback=job.rollback, base=job.cwd or tree.root.cwd
+        )
+        return profile.judge(
+            job,
+            tree,
+            tree_sockets(tree),
+            plan,
+            namespaces=_namespaces(process),
+            arguments=_arguments(process.pid),
+            copy_limit_bytes=self.copy_limit_bytes,
+        )
+
+    def save(self, request: SaveRequest, frozen: Callable[[], None]) -> Saved:
+        """Save the tree; see the port. The dump is vetoed and the job goes on when anything fails."""
+        if not alive(request.process):
+            raise EngineError(f"process {request.process.pid} of job {request.job.name} is gone")
+        return Dump(self.tool, request, self.clock, self.copy_limit_bytes).run(frozen)
+
+    def restore(self, request: RestoreRequest) -> Process:
+        """Bring the job back into a fresh PID namespace; see the port."""
+        images = request.directory / "images"
+        if not (images / "inventory.img").is_file():
+            raise EngineError(f"the checkpoint in {clean(images)} holds no inventory.img: it is incomplete")
+        self._reap()
+        place = self._place(request)
+        rollback = Rollback(
+            aside=request.aside,
+            root=None if request.scratch is None else request.scratch / "tree",
+            rollback_network=request.job.rollback,
+        )
+        surroundings = request.details.get("surroundings", {})
+        rollback.put_back(request.files, request.directory / "files", surroundings)
+        made: list[str] = []
+        try:
+            spec, made = self._spec(request, images, place)
+            process = self._bring_back(request, spec, place)
+        except BaseException:
+            rollback.undo()
+            raise
+        finally:
+            _remove_empty(made)
+        return process
+
+    def _place(self, request: RestoreRequest) -> Path:
+        """A fresh directory for one incarnation's init: specification, logs, how it ended."""
+        self.run.mkdir(mode=0o700, parents=True, exist_ok=True)
+        stem = request.job.name if request.scratch is None else f"{request.job.name}.rehearsal"
+        number = 1
+        while True:
+            place = self.run / f"{stem}.{number}"
+            try:
+                place.mkdir(mode=0o700)
+            except FileExistsError:
+                number += 1
+            else:
+                return place
+
+    def _spec(self, request: RestoreRequest, images: Path, place: Path) -> tuple[dict[str, Any], list[str]]:
+        options = profile.Options.of_document(request.details.get("options", {}))
+        argv = self.tool.command(
+            "restore", "--images-dir", str(images), "--work-dir", str(place), "--log-file", "restore.log", "-v3",
+            "--restore-detached", "--pidfile", str(place / "root.pid"), *options.restore(),
+        )  # fmt: skip
+        spec: dict[str, Any] = {
+            "argv": argv,
+            "pids": request.details.get("pids", []),
+            "pid_file": str(place / "root.pid"),
+            "exit_file": str(place / "exit.json"),
+            "terminal": str(place / "terminal.log") if options.shell_job else None,
+        }
+        made: list[str] = []
+        if request.scratch is not None:
+            spec["scratch"], made = scratch_plan(request)
+        return spec, made
+
+    def _bring_back(self, request: RestoreRequest, spec: dict[str, Any], place: Path) -> Process:
+        log = place / "restore.log"
+        launched = launch(spec, place, network=request.scratch is None)
+        try:
+            try:
+                process = launched.wait(log, request.deadline_s, self.clock)
+            except EngineError as error:
+                raise self._explained(error, log, place) from None
+            trees.prove_life(process, self.clock)
+            launched.keep()
+        except BaseException:
+            launched.kill()
+            raise
+        if process.init_pid is not None:
+            self._launched[process.init_pid] = launched
+        return process
+
+    def _explained(self, error: EngineError, log: Path, place: Path) -> EngineError:
+        from backends.engines.criu_tool import read_tail
+
+        text = read_tail(log)
+        if not text:
+            return EngineError(f"{error.message} ({clean(read_tail(place / 'init.log').strip()[-200:])})")
+        cause = explain(text)
+        if error.message.startswith("criu restore ended"):
+            return EngineError(f"the restore failed: {cause.text}", hint=cause.remedy)
+        return EngineError(f"{error.message}: {cause.text}", hint=cause.remedy)
+
+    def freeze(self, process: Process) -> None:
+        """Stop the whole tree (SIGSTOP, verified)."""
+        trees.stop(process, self.clock)
+
+    def thaw(self, process: Process) -> None:
+        """Let the tree run, ending a criu that holds it."""
+        trees.go_on(process)
+
+    def end(self, process: Process) -> None:
+        """Kill the tree, with its PID namespace when it has its own."""
+        trees.end(process, self.clock)
+        self._reap()
+
+    def outcome(self, process: Process) -> int | None:
+        """Exit code of a job that was restored here and ended since; None when unknown or still running."""
+        launched = self._launched.get(process.init_pid or 0)
+        return None if launched is None else launched.outcome()
+
+    def _reap(self) -> None:
+        for init_pid, launched in list(self._launched.items()):
+            if launched.child.poll() is not None:
+                del self._launched[init_pid]
+
+
+def scratch_plan(request: RestoreRequest) -> tuple[dict[str, Any], list[str]]:
+    """What `nsinit` mounts for a rehearsal, and the empty directories that were made for it."""
+    root = request.scratch
+    if root is None:
+        raise ValueError("a rehearsal needs a scratch directory")
+    wanted = [str(path) for path in request.details.get("surroundings", {}).get("places", [])]
+    places, make = scratch.places_for(wanted)
+    made = []
+    for path in make:
+        Path(path).mkdir()
+        made.append(path)
+    for name in ("tree", "work"):
+        (root / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+    plan = {
+        "places": places,
+        "tree": str(root / "tree"),
+        "work": str(root / "work"),
+        "user": os.geteuid() != 0,
+    }
+    return plan, made
+
+
+def _remove_empty(made: list[str]) -> None:
+    for path in reversed(made):
+        with contextlib.suppress(OSError):
+            Path(path).rmdir()
+
+
+def _namespaces(process: Process) -> dict[str, str]:
+    """The namespaces the job must live in: those of its own init after a restore, else ours."""
+    base = Path("/proc") / (str(process.init_pid) if process.init_pid else "self") / "ns"
+    found = {}
+    for name in ("mnt", "pid", "net", "ipc", "user"):
+        with contextlib.suppress(OSError):
+            found[name] = str((base / name).readlink())
+    return found
+
+
+def _arguments(pid: int) -> list[str]:
+    try:
+        data = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return []
+    return [word.decode("utf-8", "replace") for word in parse_arguments(data)]
