@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,18 +10,21 @@ from typing import Any
 from backends.clean import clean
 from backends.clock import Clock
 from backends.engines import canary, profile
-from backends.engines.criu_tool import CriuTool
+from backends.engines.criu_tool import CriuTool, read_tail
 from backends.engines.dump import Dump
 from backends.engines.explain import explain
 from backends.engines.launch import Launched, launch
 from backends.engines.open_files import COPY_LIMIT_BYTES, plan_capture, read_mounts
 from backends.engines.port import Process, RestoreRequest, Saved, SaveRequest, Verdict, alive
 from backends.engines.proc import parse_arguments, read_tree
-from backends.engines.system import scratch, trees
+from backends.engines.system import trees
+from backends.engines.system.places import incarnation, remove_empty, scratch_plan
 from backends.engines.system.rollback import Rollback
-from backends.engines.system.sockets import tree_sockets
+from backends.engines.system.sockets import node_conflicts, tree_sockets
 from backends.errors import EngineError
 from backends.records.job import Job
+
+LINGER_S = 65.0  # Linux keeps closed connections for 60 s
 
 
 class CriuEngine:
@@ -81,7 +83,8 @@ class CriuEngine:
         if not (images / "inventory.img").is_file():
             raise EngineError(f"the checkpoint in {clean(images)} holds no inventory.img: it is incomplete")
         self._reap()
-        place = self._place(request)
+        self._check_ports(request)
+        place = incarnation(self.run, request)
         rollback = Rollback(
             aside=request.aside,
             root=None if request.scratch is None else request.scratch / "tree",
@@ -92,27 +95,13 @@ class CriuEngine:
         made: list[str] = []
         try:
             spec, made = self._spec(request, images, place)
-            process = self._bring_back(request, spec, place)
+            process = self._persist(request, spec, place)
         except BaseException:
             rollback.undo()
             raise
         finally:
-            _remove_empty(made)
+            remove_empty(made)
         return process
-
-    def _place(self, request: RestoreRequest) -> Path:
-        """A fresh directory for one incarnation's init: specification, logs, how it ended."""
-        self.run.mkdir(mode=0o700, parents=True, exist_ok=True)
-        stem = request.job.name if request.scratch is None else f"{request.job.name}.rehearsal"
-        number = 1
-        while True:
-            place = self.run / f"{stem}.{number}"
-            try:
-                place.mkdir(mode=0o700)
-            except FileExistsError:
-                number += 1
-            else:
-                return place
 
     def _spec(self, request: RestoreRequest, images: Path, place: Path) -> tuple[dict[str, Any], list[str]]:
         options = profile.Options.of_document(request.details.get("options", {}))
@@ -132,6 +121,30 @@ class CriuEngine:
             spec["scratch"], made = scratch_plan(request)
         return spec, made
 
+    def _check_ports(self, request: RestoreRequest) -> None:
+        addresses = [str(address) for address in request.details.get("listening", [])]
+        taken, _ = node_conflicts(addresses)
+        if taken and request.scratch is None:
+            ports = ", ".join(map(str, sorted(taken)))
+            raise EngineError(
+                f"port {ports}, on which job {request.job.name} listens, is in use on this node",
+                hint="end the program that holds it, or restore on another node",
+            )
+
+    def _persist(self, request: RestoreRequest, spec: dict[str, Any], place: Path) -> Process:
+        """Bring the job back; where only connections of its earlier life hold a port, wait for them to vanish."""
+        deadline = self.clock.monotonic() + min(request.deadline_s, LINGER_S)
+        while True:
+            try:
+                return self._bring_back(request, spec, place)
+            except EngineError as error:
+                lingering = node_conflicts([str(a) for a in request.details.get("listening", [])])[1]
+                if "Address already in use" not in error.message or not lingering:
+                    raise
+                if self.clock.monotonic() > deadline:
+                    raise
+            self.clock.sleep(1.0)
+
     def _bring_back(self, request: RestoreRequest, spec: dict[str, Any], place: Path) -> Process:
         log = place / "restore.log"
         launched = launch(spec, place, network=request.scratch is None)
@@ -141,6 +154,9 @@ class CriuEngine:
             except EngineError as error:
                 raise self._explained(error, log, place) from None
             trees.prove_life(process, self.clock)
+            if request.scratch is not None:  # a rehearsal ends with the proof
+                launched.kill()
+                return process
             launched.keep()
         except BaseException:
             launched.kill()
@@ -150,8 +166,6 @@ class CriuEngine:
         return process
 
     def _explained(self, error: EngineError, log: Path, place: Path) -> EngineError:
-        from backends.engines.criu_tool import read_tail
-
         text = read_tail(log)
         if not text:
             return EngineError(f"{error.message} ({clean(read_tail(place / 'init.log').strip()[-200:])})")
@@ -182,34 +196,6 @@ class CriuEngine:
         for init_pid, launched in list(self._launched.items()):
             if launched.child.poll() is not None:
                 del self._launched[init_pid]
-
-
-def scratch_plan(request: RestoreRequest) -> tuple[dict[str, Any], list[str]]:
-    """What `nsinit` mounts for a rehearsal, and the empty directories that were made for it."""
-    root = request.scratch
-    if root is None:
-        raise ValueError("a rehearsal needs a scratch directory")
-    wanted = [str(path) for path in request.details.get("surroundings", {}).get("places", [])]
-    places, make = scratch.places_for(wanted)
-    made = []
-    for path in make:
-        Path(path).mkdir()
-        made.append(path)
-    for name in ("tree", "work"):
-        (root / name).mkdir(mode=0o700, parents=True, exist_ok=True)
-    plan = {
-        "places": places,
-        "tree": str(root / "tree"),
-        "work": str(root / "work"),
-        "user": os.geteuid() != 0,
-    }
-    return plan, made
-
-
-def _remove_empty(made: list[str]) -> None:
-    for path in reversed(made):
-        with contextlib.suppress(OSError):
-            Path(path).rmdir()
 
 
 def _namespaces(process: Process) -> dict[str, str]:

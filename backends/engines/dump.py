@@ -26,7 +26,7 @@ from backends.engines.proc import Tree, read_stat, read_tree, status_fields
 from backends.engines.system import trees
 from backends.engines.system.copying import reflink
 from backends.engines.system.images import missing_parts, parse_stats, tighten
-from backends.engines.system.sockets import Socket, tree_sockets
+from backends.engines.system.sockets import Socket, listening_addresses, tree_sockets
 from backends.errors import EngineError
 
 _SCRIPT = """#!/bin/sh
@@ -54,6 +54,7 @@ class Dump:
         self.frozen_at: tuple[float, float] | None = None  # wall, monotonic: when first seen standing still
         self.answered_at: tuple[float, float] | None = None
         self.captured: tuple[Captured, Tree, profile.Options] | None = None
+        self.listening: list[str] = []
         self.failure: EngineError | None = None
 
     def run(self, frozen: Callable[[], None]) -> Saved:
@@ -175,6 +176,7 @@ class Dump:
         try:
             tree, sockets, plan = self._look()
             taken = capture(plan, self.files, tree, sockets, self.request.job.files)
+            self.listening = listening_addresses(sockets)
         except EngineError as error:
             self.failure = error
             return
@@ -218,6 +220,7 @@ class Dump:
             "options": options.document(),
             "root_pid": tree.root.pid,
             "pids": sorted({n for m in tree.members for n in (*m.threads, m.pid, m.session, m.group) if n}),
+            "listening": self.listening,
             "surroundings": taken.surroundings,
             "skipped": [list(item) for item in taken.skipped],
             "freezing_s": None if stats is None else stats.freezing_s,

@@ -141,6 +141,11 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
         "let the job listen on 0.0.0.0 or 127.0.0.1, or restore where the address exists",
     ),
     (
+        r"Can't bind inet socket.*Address already in use|Address already in use",
+        "a port that the job listens on is in use on this node",
+        "end the program that holds it, or wait a minute for closed connections to vanish",
+    ),
+    (
         r"Connected TCP socket, consider",
         "the job holds an established TCP connection",
         "save with --tcp-close: the job must reconnect",

@@ -142,12 +142,18 @@ class Rollback:
             self.created.append(str(path))
 
     def _put(self, file: OpenFile, copy: Path) -> None:
-        if self.root is None and not self.rollback_network and on_network(file.path, self.mounts):
+        if self._shared(file.path):
             kind = file_system(file.path, self.mounts)
             self.left.append((file.path, f"it lies on {kind}, which others may share"))
             return
         with self._directory(str(Path(file.path).parent)) as parent:
             self._replace(file, copy, parent)
+
+    def _shared(self, path: str) -> bool:
+        """Whether others may use the file that lies at `path` now, so that it must not be replaced."""
+        if self.root is not None or self.rollback_network or not on_network(path, self.mounts):
+            return False
+        return os.path.lexists(path)
 
     def _replace(self, file: OpenFile, copy: Path, parent: int) -> None:
         name, fresh = Path(file.path).name, f".reprieve-{os.getpid()}-{file.copy}"

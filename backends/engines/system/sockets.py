@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import struct
 from dataclasses import dataclass
@@ -105,6 +106,46 @@ def parse_last_column(lines: list[str], *, column: int) -> list[int]:
     """Inode numbers from `column` of /proc/net/netlink or packet."""
     rows = (line.split() for line in lines)
     return [int(words[column]) for words in rows if len(words) > column and words[column].isdigit()]
+
+
+def listening_addresses(sockets: tuple[Socket, ...]) -> list[str]:
+    """Local addresses of listening TCP sockets, as the kernel prints them (`0100007F:1F90`)."""
+    return sorted({s.address for s in sockets if s.family == "tcp" and s.listening})
+
+
+def port_of(address: str) -> int:
+    """The port in an address as the kernel prints it; 0 for anything else."""
+    text = address.rpartition(":")[2]
+    try:
+        return int(text, 16)
+    except ValueError:
+        return 0
+
+
+def conflicts(addresses: list[str], lines: list[str]) -> tuple[set[int], set[int]]:
+    """Ports of `addresses` that others listen on, and ports on which closed connections linger (about a minute).
+
+    `lines` are those of /proc/net/tcp and tcp6. A conflict needs the same host part or a wildcard on either side.
+    """
+    taken: set[int] = set()
+    lingering: set[int] = set()
+    wanted = {port_of(a): a.rpartition(":")[0] for a in addresses if port_of(a)}
+    for line in lines:
+        words = line.split()
+        if len(words) < 4 or (port := port_of(words[1])) not in wanted:
+            continue
+        host, ours = words[1].rpartition(":")[0], wanted[port]
+        if words[3] != _LISTEN:
+            lingering.add(port)
+        elif host == ours or not host.strip("0") or not ours.strip("0"):
+            taken.add(port)
+    return taken, lingering
+
+
+def node_conflicts(addresses: list[str]) -> tuple[set[int], set[int]]:
+    """`conflicts` with this node's own network namespace."""
+    pid = os.getpid()
+    return conflicts(addresses, _table(pid, "tcp") + _table(pid, "tcp6"))
 
 
 def unix_peers() -> dict[int, int]:
