@@ -35,7 +35,9 @@ def choose(job: Job, process: Process | None, engines: Mapping[str, Engine]) -> 
         EngineError: none can; the message holds the best verdict's reason.
     """
     if job.engine not in ("auto", *engines):
-        raise UsageError(f"engine {job.engine!r} of job {job.name} is not on this node: {', '.join(engines)} are")
+        raise UsageError(
+            f"engine {job.engine!r} of job {job.name} is not on this node: {', '.join(engines)} are"
+        )
     verdicts = examine(job, process, engines)
     if not verdicts or verdicts[0].answer != "ok":
         best = verdicts[0] if verdicts else Verdict("impossible", ("no engine works here",))

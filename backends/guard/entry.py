@@ -6,6 +6,7 @@ Exit 0 with an answer or with `{"error": …}` for a refusal; any other exit: th
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import sys
@@ -50,8 +51,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _answer(layout: Layout, verb: str, document: dict[str, Any]) -> dict[str, Any]:
     if verb == "facts":  # works without a running guard
-        from backends.guard import facts
-
+        facts = importlib.import_module("backends.guard.facts")
         return to_document(facts.collect())
     wait_s = document.get("wait_s", 0.0)
     if isinstance(wait_s, bool) or not isinstance(wait_s, (int, float)) or wait_s < 0:

@@ -122,7 +122,8 @@ def call(path: Path, verb: str, document: Answer, timeout_s: float) -> Answer:
     except OSError as error:
         reason = error.strerror or "no answer in time"
         raise UnreachableError(
-            f"the guard does not answer at {path} ({reason})", hint="start it with: reprieve fleet install NODE"
+            f"the guard does not answer at {path} ({reason})",
+            hint="start it with: reprieve fleet install NODE",
         ) from None
     if not answer:
         raise UnreachableError(f"the guard at {path} closed the call without an answer")

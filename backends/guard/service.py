@@ -13,7 +13,7 @@ from backends.clock import format_utc
 from backends.errors import UsageError
 from backends.guard import watchdog
 from backends.guard.decide.interval import due_at
-from backends.guard.decide.model import NoticeIs, Tick
+from backends.guard.decide.model import Notice, NoticeIs, Tick
 from backends.guard.decide.notices import NoticeMind, observe
 from backends.guard.disk import durable
 from backends.guard.disk.requests import Requests
@@ -160,7 +160,7 @@ class Guard:
     def _read_notices(self) -> None:
         source = self._source
         if source is None:
-            self.notices = NoticeMind(notice=NoticeIs(self.notices.notice).notice)
+            self.notices = NoticeMind(notice=Notice("none"))  # a node whose provider announces nothing
             return
 
         def work() -> None:

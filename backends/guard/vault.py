@@ -71,7 +71,7 @@ class Vault(Protocol):
         """Return when a valid signed continues of `epoch` names this guard, nonce and checkpoint.
 
         Raises:
-            FencedError: it does not, or a newer epoch exists.
+            NoProofError: it does not, or a newer epoch exists.
         """
         ...
 

@@ -169,7 +169,9 @@ class Verbs:
 
     def _events(self, asked: Events) -> Answer:
         if asked.since < 0 or asked.limit < 1:
-            raise UsageError(f"events since {asked.since}, limit {asked.limit}: 0 or more, and 1 or more, are needed")
+            raise UsageError(
+                f"events since {asked.since}, limit {asked.limit}: 0 or more, and 1 or more, are needed"
+            )
         found, following = self._host.tools.spool.events(asked.since, min(asked.limit, MOST_EVENTS))
         return {"events": [to_document(event) for event in found], "next": following}
 
@@ -225,7 +227,9 @@ class Verbs:
         work = lambda task: stopping.stop(unit, asked.final_save, task)  # noqa: E731 - short, used once
         return self._run("stop", asked, asked.wait_s, work)
 
-    def _run(self, verb: str, asked: Save | Restore | Stop, wait_s: float, work: Callable[[Task], Answer]) -> Answer:
+    def _run(
+        self, verb: str, asked: Save | Restore | Stop, wait_s: float, work: Callable[[Task], Answer]
+    ) -> Answer:
         return self._host.requests.run(asked.request, verb, to_document(asked), work, min(wait_s, 3600.0))
 
     def _set(self, asked: Change) -> Answer:

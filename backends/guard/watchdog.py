@@ -58,7 +58,7 @@ class Watchdog:
                 self._thaw(entry)
         if not self._layout.lock.exists():
             return False
-        if self._layout.ended.exists():
+        if self._layout.ended.exists() and not is_held(self._layout.lock):
             return any(entry.reason in BOUNDED and alive(entry.process) for entry in entries)
         self._mind_the_guard(now)
         return True
@@ -74,7 +74,7 @@ class Watchdog:
         return self._engines.get(name)
 
     def _mind_the_guard(self, now: float) -> None:
-        if is_held(self._layout.lock):
+        if is_held(self._layout.lock) or self._layout.ended.exists():
             self._missing_since = None
         elif self._missing_since is None:
             self._missing_since = now

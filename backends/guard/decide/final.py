@@ -38,4 +38,6 @@ def final_save(mind: Mind, now: float) -> FinalSave:
             f"left can be relied on; the last save stands"
         )
         return FinalSave(reason, data=data)
-    return FinalSave(None, f"a final save of about {estimate:.1f} s fits the {window:.0f} s that are left", data)
+    return FinalSave(
+        None, f"a final save of about {estimate:.1f} s fits the {window:.0f} s that are left", data
+    )

@@ -54,7 +54,9 @@ def _act(mind: Mind, now: float) -> Step:
     silent = now - mind.contact_at
     if mind.policy.on_isolated == "freeze" and mind.frozen is None and silent > mind.policy.lease_s:
         mind = replace(mind, frozen="isolated")
-        text = f"no contact with the store for {silent:.0f} s, the lease is {mind.policy.lease_s:.0f} s: frozen"
+        text = (
+            f"no contact with the store for {silent:.0f} s, the lease is {mind.policy.lease_s:.0f} s: frozen"
+        )
         decisions += [Freeze("isolated"), Report("job.isolated", text, {"silent_s": silent})]
     mind, silence = _silence(mind, silent)
     mind, told = _notice(mind, now)
@@ -138,9 +140,7 @@ def _asked(mind: Mind, event: Asked, now: float) -> Step:
 
 def _save_done(mind: Mind, event: SaveDone, now: float) -> Step:
     durable = event.durable
-    costs = replace(
-        mind.costs, freeze_s=durable.freeze_s, upload_s=durable.upload_s, save_s=event.save_s
-    )
+    costs = replace(mind.costs, freeze_s=durable.freeze_s, upload_s=durable.upload_s, save_s=event.save_s)
     mind = replace(
         mind, durable=durable, costs=costs, saving_since=None, failures=0, retry_at=None, trial_refused=False
     )

@@ -29,7 +29,10 @@ def take_standing(mind: Mind, event: Standing, now: float) -> tuple[Mind, tuple[
         return _fall_behind(mind, event.newest, now, decisions)
     if mind.frozen == "isolated" and mind.behind is None:
         mind = replace(mind, frozen=None)
-        decisions += [Thaw("the store answers again"), Report("job.contact", "the store answers again: thawed")]
+        decisions += [
+            Thaw("the store answers again"),
+            Report("job.contact", "the store answers again: thawed"),
+        ]
     return mind, tuple(decisions)
 
 

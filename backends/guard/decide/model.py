@@ -172,7 +172,18 @@ class Stopped:
 
 
 JobEvent = (
-    Tick | Asked | SaveDone | Recovered | SaveFailed | Standing | Gone | NoticeIs | PolicyIs | Word | Rehearsed | Stopped
+    Tick
+    | Asked
+    | SaveDone
+    | Recovered
+    | SaveFailed
+    | Standing
+    | Gone
+    | NoticeIs
+    | PolicyIs
+    | Word
+    | Rehearsed
+    | Stopped
 )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from backends.guard.decide.model import Notice, Report
 from backends.guard.notices.port import Reading
@@ -17,7 +17,7 @@ PASSED_GRACE_S = 30.0  # a node that lives this long after its deadline was spar
 class NoticeMind:
     """What is known of the node's notices; instants by the boot clock. Before the first reading: unreadable."""
 
-    notice: Notice = Notice("unreadable")
+    notice: Notice = field(default_factory=lambda: Notice("unreadable"))
     unread: int = 0
     hint: str | None = None  # the provider's mark of the newest hint
     hint_at: float | None = None

@@ -67,14 +67,18 @@ class Requests:
             task = self._tasks.get(request)
             known = durable.read(self._path(request))
             if known is not None and known["mark"] != mark:
-                raise UsageError(f"request id {request} was used for another {clean(known['verb'], limit=32)}")
+                raise UsageError(
+                    f"request id {request} was used for another {clean(known['verb'], limit=32)}"
+                )
             if task is None and known is not None:
                 return dict(known["answer"] or _interrupted())
             if task is None:
                 task = Task(lambda: self._write(request, verb, mark, None))
                 self._tasks[request] = task
                 arguments = (request, verb, mark, task, work)
-                threading.Thread(target=self._work, args=arguments, name=f"{verb}-{request}", daemon=True).start()
+                threading.Thread(
+                    target=self._work, args=arguments, name=f"{verb}-{request}", daemon=True
+                ).start()
         if not task.done.wait(max(0.0, wait_s)):
             return {"state": "running", **task.noted}
         if task.refusal is not None:
@@ -102,9 +106,7 @@ class Requests:
             if self._clock.wall() - path.stat().st_mtime > KEPT_S:
                 durable.remove(path)
 
-    def _work(
-        self, request: str, verb: str, mark: str, task: Task, work: Callable[[Task], Answer]
-    ) -> None:
+    def _work(self, request: str, verb: str, mark: str, task: Task, work: Callable[[Task], Answer]) -> None:
         try:
             task.answer = work(task)
         except ReprieveError as error:

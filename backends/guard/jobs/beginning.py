@@ -11,15 +11,15 @@ from backends.clean import clean
 from backends.clock import format_utc
 from backends.engines.port import Process, start_ticks
 from backends.errors import EngineError, FencedError, UsageError
-from backends.guard.disk import durable
 from backends.guard.decide.model import Mind, Policy
+from backends.guard.disk import durable
+from backends.guard.disk.requests import Task
 from backends.guard.engines import choose
 from backends.guard.jobs.book import Book
 from backends.guard.jobs.progress import log_path
 from backends.guard.jobs.record import JobRecord
 from backends.guard.jobs.tools import Tools
 from backends.guard.jobs.unit import JobUnit
-from backends.guard.disk.requests import Task
 from backends.records.grant import Grant
 from backends.records.job import Job
 
@@ -124,7 +124,9 @@ def start(book: Book, job: Job, grant: Grant, task: Task) -> JobUnit:
         phase="restoring",
         first_delay_s=SETTLE_S,
     )
-    record = JobRecord(job, engine.name, mind, tools.boot_id, None, format_utc(tools.clock.wall()), launched=True)
+    record = JobRecord(
+        job, engine.name, mind, tools.boot_id, None, format_utc(tools.clock.wall()), launched=True
+    )
     unit = book.open(record, grant)
     try:
         child, process = _launch(tools, job, grant.epoch)

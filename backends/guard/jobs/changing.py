@@ -36,6 +36,8 @@ def change_job(unit: JobUnit, changes: dict[str, Any]) -> None:
     job = read(Job, {**to_document(unit.record.job), **fields}, what=f"job {unit.record.job.name}")
     rate = changes.get(RATE, unit.mind.policy.rate_per_hour)
     if rate is not None and (isinstance(rate, bool) or not isinstance(rate, (int, float)) or rate < 0):
-        raise UsageError(f"{RATE} is {clean(rate, limit=64)!r}; a number of reclaims per hour, 0 or more, is needed")
+        raise UsageError(
+            f"{RATE} is {clean(rate, limit=64)!r}; a number of reclaims per hour, 0 or more, is needed"
+        )
     unit.change(lambda record: replace(record, job=job))
     unit.take(PolicyIs(replace(policy_of(job), rate_per_hour=None if rate is None else float(rate))))

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 from backends.clean import clean
-from backends.guard.jobs.record import JobRecord
 from backends.guard.disk.layout import Layout
+from backends.guard.jobs.record import JobRecord
 
 TAIL_BYTES = 4096
 

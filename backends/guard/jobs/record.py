@@ -7,14 +7,14 @@ from typing import Literal
 
 from backends.engines.port import Process
 from backends.errors import DamagedError
-from backends.guard.disk import durable
 from backends.guard.decide.model import Mind
+from backends.guard.disk import durable
 from backends.guard.disk.layout import Layout
 from backends.records.grant import Grant
 from backends.records.job import Job
 from backends.records.strict import read, to_document
 
-FORMAT = 1
+FORMAT: Literal[1] = 1
 
 
 @dataclass(frozen=True)

@@ -8,16 +8,16 @@ from pathlib import Path
 
 from backends.engines.port import alive
 from backends.errors import ReprieveError
-from backends.guard.disk import durable
 from backends.guard.decide.job import ENDED
 from backends.guard.decide.model import Durable, Mind, Recovered
+from backends.guard.disk import durable
+from backends.guard.disk.requests import Requests
 from backends.guard.jobs.book import Book
 from backends.guard.jobs.leftovers import by_argument, by_environment, kill
 from backends.guard.jobs.record import JobRecord, Pending, drop, load
 from backends.guard.jobs.restoring import restore_directory
 from backends.guard.jobs.tools import Tools, trouble
 from backends.guard.jobs.unit import JobUnit
-from backends.guard.disk.requests import Requests
 from backends.ids import CheckpointId
 from backends.records.grant import Grant
 

@@ -12,11 +12,11 @@ from backends.clock import format_utc
 from backends.engines.port import Engine, Process, RestoreRequest
 from backends.errors import EngineError, FullError, UsageError
 from backends.guard.decide.model import Costs, Mind
+from backends.guard.disk.requests import Task
 from backends.guard.jobs.beginning import mark_started, policy_of
 from backends.guard.jobs.book import Book
 from backends.guard.jobs.record import JobRecord
 from backends.guard.jobs.tools import Tools, trouble
-from backends.guard.disk.requests import Task
 from backends.guard.vault import Fetched
 from backends.ids import CheckpointId
 from backends.records.grant import Grant
@@ -155,7 +155,9 @@ def engine_of(tools: Tools, fetched: Fetched) -> Engine:
     """The engine that made a checkpoint; EngineError when this node lacks it."""
     engine = tools.engines.get(fetched.engine)
     if engine is None:
-        raise EngineError(f"the checkpoint was made by engine {fetched.engine!r}, which this node does not have")
+        raise EngineError(
+            f"the checkpoint was made by engine {fetched.engine!r}, which this node does not have"
+        )
     return engine
 
 

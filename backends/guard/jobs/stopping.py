@@ -10,9 +10,9 @@ from backends.clock import format_utc
 from backends.engines.port import alive
 from backends.errors import EngineError, FencedError, StillRunningError, UsageError
 from backends.guard.decide.model import Stopped
+from backends.guard.disk.requests import Task
 from backends.guard.jobs.record import Acknowledged
 from backends.guard.jobs.unit import JobUnit
-from backends.guard.disk.requests import Task
 from backends.records.strict import to_document
 
 SAVE_LIMIT_S = 6 * 3600.0  # the longest a save on request is waited for

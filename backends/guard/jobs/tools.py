@@ -34,5 +34,7 @@ def trouble(error: Exception) -> ReprieveError:
     if isinstance(error, ReprieveError):
         return error
     if isinstance(error, OSError):
-        return ReprieveError(f"{clean(error.filename or 'the system')}: {error.strerror or type(error).__name__}")
+        return ReprieveError(
+            f"{clean(error.filename or 'the system')}: {error.strerror or type(error).__name__}"
+        )
     return ReprieveError(f"unexpected {type(error).__name__}: {clean(error)}")

@@ -46,14 +46,18 @@ class SaveOutcome:
 class JobUnit:
     """All changes go through `take`, under one lock; the engine is called from one thread only."""
 
-    def __init__(self, tools: Tools, record: JobRecord, grant: Grant, saver: Callable[[JobUnit, int], None]) -> None:
+    def __init__(
+        self, tools: Tools, record: JobRecord, grant: Grant, saver: Callable[[JobUnit, int], None]
+    ) -> None:
         self.tools = tools
         self.grant = grant
         self.engine: Engine = tools.engines[record.engine]
         self.vault: Vault = tools.open_vault(record.job, grant)
         self.changed = threading.Condition()
         self.closed = False
-        self.hold_number: int | None = None  # the final save of a stop: the process stays frozen after its dump
+        self.hold_number: int | None = (
+            None  # the final save of a stop: the process stays frozen after its dump
+        )
         self.silence: str | None = None  # why the store does not answer
         self.look_now = threading.Event()  # the lineage should be read without waiting for its turn
         self._record = record

@@ -36,7 +36,9 @@ class _Answer:
 class AwsNotices:
     """Reads `spot/instance-action` and the rebalance recommendation with a session token."""
 
-    def __init__(self, clock: Clock, url: str | None = None, timeout_s: float = 2.0, period_s: float = 5.0) -> None:
+    def __init__(
+        self, clock: Clock, url: str | None = None, timeout_s: float = 2.0, period_s: float = 5.0
+    ) -> None:
         parts = urllib.parse.urlsplit(url or os.environ.get(URL_VARIABLE) or DEFAULT_URL)
         if parts.scheme != "http" or not parts.hostname:
             raise UsageError(f"{URL_VARIABLE} is {clean(parts.geturl())!r}; http://HOST[:PORT] is expected")
@@ -107,7 +109,12 @@ class AwsNotices:
         self._token = None
         answer = self._ask("PUT", _TOKEN, {"X-aws-ec2-metadata-token-ttl-seconds": str(TOKEN_TTL_S)})
         token = answer.body.decode("latin-1").strip()
-        if answer.status != 200 or not token.isascii() or not token.isprintable() or not 0 < len(token) <= 256:
+        if (
+            answer.status != 200
+            or not token.isascii()
+            or not token.isprintable()
+            or not 0 < len(token) <= 256
+        ):
             raise _UnreadableError(f"the metadata service gave no token (status {answer.status})")
         return token
 
@@ -120,7 +127,9 @@ class AwsNotices:
             return _Answer(response.status, body)
         except (OSError, http.client.HTTPException) as error:
             name = type(error).__name__ if not str(error) else str(error)
-            raise _UnreadableError(f"the metadata service does not answer ({clean(name, limit=80)})") from None
+            raise _UnreadableError(
+                f"the metadata service does not answer ({clean(name, limit=80)})"
+            ) from None
         finally:
             connection.close()
 
