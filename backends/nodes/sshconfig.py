@@ -128,8 +128,8 @@ def _read_safely(path: Path) -> str:
         return ""
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from None
-    with os.fdopen(descriptor, "rb") as stream:
-        info = os.fstat(stream.fileno())
+    try:
+        info = os.fstat(descriptor)
         if not stat.S_ISREG(info.st_mode):
             raise UsageError(f"{path} is not a regular file")
         if info.st_uid not in (0, os.getuid()) or info.st_mode & 0o022:
@@ -137,7 +137,9 @@ def _read_safely(path: Path) -> str:
                 f"{path} may be written by others (mode {stat.S_IMODE(info.st_mode):04o}, owner {info.st_uid}); "
                 f"it is not read: run `chmod go-w {path}` after a look at what it says"
             )
-        data = stream.read(SIZE_LIMIT + 1)
+        data = os.read(descriptor, SIZE_LIMIT + 1)
+    finally:
+        os.close(descriptor)
     if len(data) > SIZE_LIMIT:
         raise UsageError(f"{path} is larger than {SIZE_LIMIT} bytes")
     try:

@@ -179,8 +179,9 @@ def test_an_included_file_others_may_write_is_refused(config: Path) -> None:
 
 def test_a_pipe_or_folder_is_refused_at_once(config: Path) -> None:
     os.mkfifo(config)
-    with pytest.raises(UsageError, match="not a regular file"):
-        read_lines(config)
+    for path in (config, config.parent):
+        with pytest.raises(UsageError, match="not a regular file"):
+            read_lines(path)
 
 
 def test_practice_nodes_read_no_file(config: Path) -> None:
