@@ -92,7 +92,7 @@ class SshLink:
             )
         answer = loads(done.stdout, what=what, limit=STATUS_LIMIT)
         self._own(answer, what)
-        self._raise_named(answer.get("error"), verb)
+        self.raise_named(answer.get("error"), verb)
         return answer
 
     async def run_fixed(
@@ -160,7 +160,8 @@ class SshLink:
                     hint=f"if the node was renamed, run `reprieve fleet install {self.node.name}` again",
                 )
 
-    def _raise_named(self, error: object, verb: str) -> None:
+    def raise_named(self, error: object, verb: str) -> None:
+        """Raise the error document of an answer as the kind it names, with this node in front."""
         if not isinstance(error, dict):
             return
         kind = _KINDS.get(str(error.get("kind")), ReprieveError)
