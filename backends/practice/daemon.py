@@ -21,6 +21,7 @@ from typing import Any
 from backends.clean import clean
 from backends.clock import Clock, SystemClock, format_utc
 from backends.errors import ReprieveError
+from backends.practice import syscalls
 from backends.practice.control import Control, bind_control
 from backends.practice.fleet import DEFAULT_POOL, Fleet
 from backends.practice.layout import Layout
@@ -93,6 +94,7 @@ class Daemon:
         if self.options.mode == "loopback":
             from backends.practice.loopback import Loopback
 
+            syscalls.become_subreaper()  # orphans of a host whose init was killed come to us: see sweep
             return Loopback(authorized_key, self.clock)
         from backends.practice import namespaces, rootfs, sshd
 
@@ -135,7 +137,7 @@ class Daemon:
     def describe(self) -> dict[str, Any]:
         """The fleet as operators, tests and the fake cloud's clients see it."""
         fleet = self.fleet
-        members = [] if fleet is None else list(fleet.members.values())
+        members = [] if fleet is None else sorted(fleet.members.values(), key=lambda item: item.spec.number)
         return {
             "schema": "reprieve/practice/v1",
             "mode": self.options.mode,
@@ -160,7 +162,7 @@ class Daemon:
 
 def own_machine_pid() -> int:
     """This process's id as the machine's /proc has it."""
-    return int(os.readlink("/proc/self"))
+    return int(Path("/proc/self").readlink().name)
 
 
 def _raise_limits() -> None:

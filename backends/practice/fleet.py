@@ -86,7 +86,9 @@ class Fleet:
             raise UsageError(f"the practice fleet has made {_HOST_LIMIT} hosts; start a new one")
         self._count += 1
         name = f"host-{self._count}"
-        spec = HostSpec(name, self._count, f"i-{secrets.token_hex(8)}0", pool, self.directory / "hosts" / name)
+        spec = HostSpec(
+            name, self._count, f"i-{secrets.token_hex(8)}0", pool, self.directory / "hosts" / name
+        )
         host = await self.kind.make(spec)
         state = Metadata(spec.instance, pool)
 

@@ -8,6 +8,7 @@ is the parent of every orphan below it, so "no child is left" means that nothing
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -41,11 +42,11 @@ class HostInit:
             signal.signal(number, signal.SIG_IGN)
         going = True
         while going:
-            ready, _, _ = select.select([self.daemon, wake_read], [], [])
+            ready, _, _ = select.select([self.daemon.fileno(), wake_read], [], [])
             if wake_read in ready:
                 os.read(wake_read, 4096)
                 self._reap()
-            if self.daemon in ready:
+            if self.daemon.fileno() in ready:
                 going = self._serve()
         end_descendants()
 
@@ -110,11 +111,7 @@ class HostInit:
 def end_descendants() -> None:
     """SIGKILL every descendant of this subreaper until none is left."""
     while True:
-        for pid in _descendants(os.getpid()):
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
+        kill_all(descendants(os.getpid()))
         try:
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
@@ -123,7 +120,14 @@ def end_descendants() -> None:
         select.select([], [], [], 0.005)
 
 
-def _descendants(top: int) -> list[int]:
+def kill_all(pids: list[int]) -> None:
+    """SIGKILL to each; the ones that are gone are passed over."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def descendants(top: int) -> list[int]:
     """Process ids below `top`, by the parent field of /proc/PID/stat."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():

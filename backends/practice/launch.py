@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from io import BufferedWriter
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from backends.clean import clean
 from backends.clock import Clock, SystemClock
@@ -77,7 +77,7 @@ class Running:
             if not keep:
                 self.layout.empty()
 
-    def __enter__(self) -> Running:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

@@ -7,6 +7,7 @@ process ids and network, so it is practice in losing processes, not in isolation
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import pwd
@@ -14,7 +15,7 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Awaitable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,9 +24,10 @@ import asyncssh
 
 from backends.clock import Clock
 from backends.errors import UsageError
-from backends.practice.hostinit import PACKET_LIMIT
-from backends.practice.port import HostSpec, Mode, Streams
-from backends.practice.relay import bound_to_free_port, listening
+from backends.practice.hostinit import PACKET_LIMIT, descendants, kill_all
+from backends.practice.port import Host, HostSpec, Mode, Streams
+from backends.practice.processes import children_of
+from backends.practice.relay import bound_to_free_port, listening, readable
 from backends.practice.sshd import new_key
 
 _CHUNK_BYTES = 64 * 1024
@@ -74,10 +76,8 @@ class Init:
 
     async def end(self) -> None:
         """End every process of the host and wait until they are gone."""
-        try:
+        with contextlib.suppress(OSError):  # it is gone already
             self._socket.send(json.dumps({"end": True}).encode())
-        except OSError:
-            pass  # it is gone already, or hears of it by the closed socket
         pidfd = os.pidfd_open(self.process.pid) if self.process.poll() is None else None
         if pidfd is not None:
             await asyncio.wait_for(readable(pidfd), _KILL_S)
@@ -112,20 +112,6 @@ class Init:
             done.set_result(int(message.get("status", 127)))
 
 
-def readable(descriptor: int) -> Awaitable[None]:
-    """Done when `descriptor` can be read; for a pidfd, when its process has ended."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[None] = loop.create_future()
-
-    def ready() -> None:
-        loop.remove_reader(descriptor)
-        if not done.done():
-            done.set_result(None)
-
-    loop.add_reader(descriptor, ready)
-    return done
-
-
 @dataclass
 class LoopbackHost:
     """One running host; see `port.Host`."""
@@ -135,6 +121,7 @@ class LoopbackHost:
     metadata: socket.socket
     init: Init
     options: asyncssh.SSHServerConnectionOptions
+    sweep: Callable[[], None]  # ends orphans of inits that were killed from outside
     user: str = field(default_factory=user_name)
     _sessions: set[asyncio.Task[None]] = field(default_factory=set)
 
@@ -167,6 +154,7 @@ class LoopbackHost:
     async def kill(self) -> None:
         """End every process below its init, drop its sessions, remove its directory."""
         await self.init.end()
+        self.sweep()
         for task in self._sessions:
             task.cancel()
         self.metadata.close()
@@ -183,6 +171,7 @@ class Loopback:
     authorized_key: str
     clock: Clock
     mode: Mode = "loopback"
+    _inits: list[Init] = field(default_factory=list)
 
     def metrics_socket(self) -> socket.socket:
         """Listens on a free port of 127.0.0.1."""
@@ -192,7 +181,7 @@ class Loopback:
         """A free port of 127.0.0.1."""
         return bound_to_free_port()
 
-    async def make(self, spec: HostSpec) -> LoopbackHost:
+    async def make(self, spec: HostSpec) -> Host:
         """Make its directory, start its init, prepare its SSH server."""
         for name in ("home", "opt", "tmp", "keys"):
             (spec.directory / name).mkdir(parents=True, mode=0o700)
@@ -201,6 +190,7 @@ class Loopback:
         metadata = listening("127.0.0.1", 0)
         environment = session_environment(spec.directory, metadata.getsockname()[1])
         init = Init()
+        self._inits.append(init)
 
         async def serve(process: asyncssh.SSHServerProcess[bytes]) -> None:
             await _run_command(process, init, spec.directory / "home", environment)
@@ -213,7 +203,15 @@ class Loopback:
             allow_pty=False,
             gss_host=None,
         )
-        return LoopbackHost(spec, host_key, metadata, init, options)
+        return LoopbackHost(spec, host_key, metadata, init, options, self._sweep)
+
+    def _sweep(self) -> None:
+        """End children of this process that are no host's init: orphans of an init that somebody killed."""
+        inits = {init.process.pid for init in self._inits}
+        while strays := [pid for pid in children_of(os.getpid()) if pid not in inits]:
+            for pid in strays:
+                kill_all([*descendants(pid), pid])
+                os.waitpid(pid, 0)
 
     def fill_store(self, on: bool) -> None:
         """Refused: a plain directory cannot be made full without root."""

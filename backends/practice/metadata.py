@@ -90,7 +90,7 @@ def _token(state: Metadata, method: str, headers: dict[str, str], monotonic: flo
 
 
 def _read(state: Metadata, path: str, wall: float) -> Answer:
-    _provider, zone, kind, _system = (state.pool.split("/") + ["", "", "", ""])[:4]
+    _provider, zone, kind, _system = [*state.pool.split("/"), "", "", "", ""][:4]
     plain = {
         "instance-id": state.instance,
         "instance-type": kind,

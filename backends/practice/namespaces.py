@@ -22,8 +22,8 @@ from pathlib import Path
 from backends.clock import Clock
 from backends.errors import ReprieveError, UsageError
 from backends.practice import netlink, rootfs, sshd, syscalls
-from backends.practice.port import HostSpec, Mode, Streams
-from backends.practice.relay import bound_to_free_port, listening
+from backends.practice.port import Host, HostSpec, Mode, Streams
+from backends.practice.relay import bound_to_free_port, listening, readable
 
 BRIDGE = "fleet0"
 GATEWAY = "10.77.255.254"
@@ -31,6 +31,7 @@ PREFIX = 16
 METRICS_PORT = 9100
 METADATA_ADDRESS = "169.254.169.254"
 _START_S = 30.0
+_KILL_S = 30.0
 _HOST_NAMESPACES = (
     syscalls.CLONE_NEWNET
     | syscalls.CLONE_NEWNS
@@ -70,7 +71,7 @@ class NamespaceHost:
         descriptor = os.pidfd_open(self.init) if _alive(self.init) else None
         if descriptor is not None:
             signal.pidfd_send_signal(descriptor, signal.SIGKILL)
-            await _readable(descriptor)
+            await asyncio.wait_for(readable(descriptor), _KILL_S)
             os.close(descriptor)
         self.metadata.close()
         shutil.rmtree(self.spec.directory, ignore_errors=True)
@@ -119,7 +120,7 @@ class Namespaces:
         with syscalls.inside_network_of(self.machine_network):
             return bound_to_free_port()
 
-    async def make(self, spec: HostSpec) -> NamespaceHost:
+    async def make(self, spec: HostSpec) -> Host:
         """Build its tree, start its init, connect it, wait for its SSH banner."""
         root = spec.directory / "root"
         host_key = self._build(spec, root)
@@ -148,7 +149,7 @@ class Namespaces:
         return host_key
 
     def _all_binds(self) -> tuple[rootfs.Bind, ...]:
-        tree = ()
+        tree: tuple[rootfs.Bind, ...] = ()
         if self.server.tree is not None:
             tree = (rootfs.Bind(self.server.tree, target=sshd.TREE),)
             tree += (rootfs.Bind(self._libraries, target=sshd.LIBRARIES),)
@@ -302,7 +303,9 @@ def _run_init(init: _Init, go: int) -> None:
 def session_environment() -> dict[str, str]:
     """What SSH sessions on a namespace host find in their environment; `python3` is the one that runs us."""
     binaries = dict.fromkeys((f"{sys.prefix}/bin", f"{sys.base_prefix}/bin"))
-    path = ":".join([*binaries, "/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"])
+    path = ":".join(
+        [*binaries, "/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"]
+    )
     return {"PATH": path, "LANG": "C.UTF-8", "REPRIEVE_METADATA_URL": f"http://{METADATA_ADDRESS}"}
 
 
@@ -344,20 +347,7 @@ def _read_line(descriptor: int) -> str:
     return data.decode("utf-8", "replace").strip()
 
 
-async def _readable(descriptor: int) -> None:
-    """Wait until a pidfd says that its process has ended."""
-    loop = asyncio.get_running_loop()
-    done = loop.create_future()
-    loop.add_reader(descriptor, lambda: done.done() or done.set_result(None))
-    try:
-        await asyncio.wait_for(done, 30.0)
-    finally:
-        loop.remove_reader(descriptor)
-
-
 def run_in_own_namespaces(argv: list[str]) -> list[str]:
     """The command that runs `argv` as init of new network, PID, mount and IPC namespaces; killing it ends all."""
     flags = ["--net", "--pid", "--mount", "--ipc", "--fork", "--kill-child=SIGKILL"]
     return ["unshare", *flags, "--", *argv]
-
-

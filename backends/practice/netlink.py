@@ -106,8 +106,6 @@ def add_address(name: str, address: str, prefix: int) -> None:
 def add_neighbour(name: str, address: str, mac: bytes) -> None:
     """Pin the link-layer address of a neighbour, so that a cut link is silence and not "no route to host"."""
     packed = ipaddress.IPv4Address(address).packed
-    body = struct.pack(
-        "=BxxxiHBB", socket.AF_INET, socket.if_nametoindex(name), _NUD_PERMANENT, 0, 0
-    )
+    body = struct.pack("=BxxxiHBB", socket.AF_INET, socket.if_nametoindex(name), _NUD_PERMANENT, 0, 0)
     body += _attribute(_NDA_DST, packed) + _attribute(_NDA_LLADDR, mac)
     _ask(_RTM_NEWNEIGH, _NLM_F_CREATE | _NLM_F_REPLACE, body, f"pin neighbour {address}")

@@ -29,8 +29,12 @@ class Host(Protocol):
     spec: HostSpec
     host_key: str  # public key line
     user: str  # who may log in
-    pid: int | None  # the init's process id as the machine sees it, None when not known
     metadata: socket.socket  # listening; the host's metadata endpoint
+
+    @property
+    def pid(self) -> int | None:
+        """The init's process id as the machine sees it, None when not known."""
+        ...
 
     async def connect(self) -> Streams:
         """A connection to its SSH server; raises OSError when nothing listens."""

@@ -46,6 +46,20 @@ def listening(address: str, port: int) -> socket.socket:
     return sock
 
 
+def readable(descriptor: int) -> Awaitable[None]:
+    """Done when `descriptor` can be read; for a pidfd, when its process has ended."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+
+    def ready() -> None:
+        loop.remove_reader(descriptor)
+        if not done.done():
+            done.set_result(None)
+
+    loop.add_reader(descriptor, ready)
+    return done
+
+
 class Relay:
     """Passes connections of one port on to wherever `connect` leads."""
 

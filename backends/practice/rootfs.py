@@ -18,7 +18,14 @@ from backends.xdg import private
 _FROM_MACHINE = ("nsswitch.conf", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "protocols",
                  "services", "os-release", "localtime", "debian_version")  # fmt: skip
 _SYSTEM_LINKS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
-_DEVICES = {"null": (1, 3), "zero": (1, 5), "full": (1, 7), "random": (1, 8), "urandom": (1, 9), "tty": (5, 0)}
+_DEVICES = {
+    "null": (1, 3),
+    "zero": (1, 5),
+    "full": (1, 7),
+    "random": (1, 8),
+    "urandom": (1, 9),
+    "tty": (5, 0),
+}
 _SHELL = "/bin/bash" if Path("/bin/bash").exists() else "/bin/sh"
 
 _PASSWD = f"""root:x:0:0:root:/root:{_SHELL}
@@ -68,7 +75,7 @@ def build(root: Path, name: str, hosts: str) -> None:
     for link in _SYSTEM_LINKS:
         machine = Path("/") / link
         if machine.is_symlink():
-            (root / link).symlink_to(os.readlink(machine))
+            (root / link).symlink_to(machine.readlink())
         elif machine.is_dir():
             (root / link).mkdir()
     _write_etc(root / "etc", name, hosts)
@@ -78,7 +85,7 @@ def _write_etc(etc: Path, name: str, hosts: str) -> None:
     for item in _FROM_MACHINE:
         source = Path("/etc") / item
         if source.is_symlink() and not source.is_dir():
-            (etc / item).symlink_to(os.readlink(source))
+            (etc / item).symlink_to(source.readlink())
         elif source.is_dir():
             shutil.copytree(source, etc / item, symlinks=True)
         elif source.exists():
