@@ -57,9 +57,8 @@ class Reclaim:
     from_node: str | None
     notice: bool | None  # did the provider announce it; None: nobody could see
     notice_s: float | None  # how long before
-    lost_work_s: (
-        float | None
-    )  # last moment the node may have run the job − freeze instant of the checkpoint used
+    lost_work_s: float | None  # freeze instant of the checkpoint used → death proven: never below truth
+    least_lost_s: float | None  # the same → last moment it was seen running: never above the truth
     restore_s: float | None  # start of the restore to proof of life
     wait_s: float | None  # loss detected to a ready node
     from_checkpoint: str | None

@@ -19,7 +19,7 @@ from backends.records.event import Event
 
 
 def reclaim(key: str, at: float = 5.0) -> Reclaim:
-    return Reclaim(key, at, "train", "u" * 20, "a", False, None, 61.5, 4.0, 2.0, "1.3", "b", 2, 1)
+    return Reclaim(key, at, "train", "u" * 20, "a", False, None, 61.5, 60.0, 4.0, 2.0, "1.3", "b", 2, 1)
 
 
 def test_everything_kept_is_read_back_by_a_second_opening(tmp_path: Path) -> None:
