@@ -12,7 +12,7 @@ from typing import Literal
 from backends.clouds.port import InstanceState
 from backends.records.node import NodeState
 
-ProofKind = Literal["cloud", "acknowledged", "word", "lease"]
+ProofKind = Literal["cloud", "stopped", "word", "lease"]
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def prove(
     said_by_the_one_named = guard.guard is not None and guard.guard == named_guard and guard.epoch == epoch
     if guard.word == "ended" and said_by_the_one_named:
         detail = f"the guard saw the process of epoch {epoch} end: {guard.detail or 'confirmed'}"
-        return Proof("acknowledged", detail, f"guard {guard.guard}", guard.at)
+        return Proof("stopped", detail, f"guard {guard.guard}", guard.at)
     if verdict.state == "lost":
         return verdict.proof
     if word is not None and guard.word not in ("running", "restoring"):

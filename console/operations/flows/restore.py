@@ -12,14 +12,14 @@ from backends.ledger.locks import only_runner
 from backends.ledger.records import JobCurrent, Reclaim
 from backends.records.job import Job
 from backends.records.node import Node
+from console.operations.common.candidates import find_place
+from console.operations.common.costs import Costs, measure
+from console.operations.common.grants import grant, job_document
+from console.operations.common.runs import Notebook
+from console.operations.common.witness import Evidence, gather
 from console.operations.decide.loss import why_no_proof
 from console.operations.decide.restore import Observed, Step, extra_loss_text, next_step
 from console.operations.fleet import Fleet
-from console.operations.flows.candidates import find_place
-from console.operations.flows.costs import Costs, measure
-from console.operations.flows.grants import grant, job_document
-from console.operations.flows.runs import Notebook
-from console.operations.flows.witness import Evidence, gather
 from console.operations.truth import Choice, SaveView
 
 POLL_S = 2.0
@@ -189,10 +189,10 @@ class _Restore:
             self.book.intend("void", epoch=highest.epoch)
             await self.fleet.blocking(self.truth.void, self.job.uid, highest.epoch)
         epoch = (highest.epoch if highest else 0) + 1
-        proof = asdict(evidence.proof) if evidence.proof is not None else {}
+        proof = proof_document(evidence)
         nonce = new_nonce()
         self.book.intend("claim", epoch=epoch, nonce=nonce, proof=proof)
-        self.on_step(f"claiming epoch {epoch}: {proof.get('detail', 'nothing was ever started')}")
+        self.on_step(f"claiming epoch {epoch}: {proof['detail']}")
         won = await self.fleet.blocking(self.truth.claim, self.job.uid, epoch, nonce, proof)
         self.book.observe("claim", epoch=epoch, won=won)
         if not won:
@@ -399,3 +399,27 @@ class _Restore:
             job=result.job,
             data={**asdict(result), "notes": list(result.notes)},
         )
+
+
+def proof_document(evidence: Evidence) -> dict[str, Any]:
+    """The proof as a claim records it: whose end it covers, who says so, when."""
+    proof, running = evidence.proof, evidence.running
+    if running is None or proof is None:
+        return {
+            "kind": "first",
+            "epoch": 0,
+            "target": "",
+            "guard": "",
+            "by": "",
+            "at": "",
+            "detail": "nothing was ever started",
+        }
+    return {
+        "kind": proof.kind,
+        "epoch": running.epoch,
+        "target": running.target or "",
+        "guard": running.guard or "",
+        "by": proof.source,
+        "at": proof.at,
+        "detail": proof.detail,
+    }

@@ -11,8 +11,8 @@ from backends.errors import IncompatibleError, NoProofError, ReprieveError
 from backends.fakes.clock import FakeClock, run
 from backends.ledger.records import NodeSeen, Word
 from backends.records.job import Job
+from console.operations.common import runs
 from console.operations.fleet import Fleet
-from console.operations.flows import runs
 from console.operations.flows.restore import Restored, RestoreWish, restore
 from tests.support.operations import Crash, Practice
 

@@ -8,9 +8,9 @@ from typing import Any, Literal, cast
 from backends.errors import ReprieveError
 from backends.records.job import Job
 from backends.records.node import Node
+from console.operations.common.witness import ENDED, ask_node
 from console.operations.decide.placement import Candidate, Placement, place
 from console.operations.fleet import Fleet
-from console.operations.flows.witness import ENDED, ask_node
 
 GateWord = Literal["ok", "warn", "refuse", "unknown"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from backends.clock import format_utc
 from backends.errors import DamagedError, ReprieveError
 from backends.ledger.records import Word
 from backends.records.job import Job
@@ -62,11 +63,17 @@ async def ask_node(
     return status, judge_node(Witness(0.0, True, None, node.cordoned), limits or Limits())
 
 
-def typed_word(fleet: Fleet, job: Job, epoch: int) -> Proof | None:
-    """The operator's word that the process of `epoch` is dead, if it was ever typed."""
+def kept_word(fleet: Fleet, job: Job, epoch: int) -> Proof | None:
+    """What the ledger keeps about the end of `epoch`: a guard's acknowledged stop, or the operator's typed word."""
     words: list[Word] = fleet.ledger.words()
     for word in reversed(words):
-        if word.kind == "dead" and word.uid == job.uid and word.epoch == epoch:
+        if word.uid != job.uid or word.epoch != epoch:
+            continue
+        if word.kind == "stopped":
+            return Proof(
+                "stopped", f"{word.who} confirmed the stop of epoch {epoch}", word.who, format_utc(word.at)
+            )
+        if word.kind == "dead":
             detail = f"{word.who} typed that the old process of {job.name} is dead"
             return Proof("word", detail, f"operator {word.who}", fleet.now_text())
     return None
@@ -95,6 +102,6 @@ async def gather(fleet: Fleet, job: Job, failed: dict[int, str] | None = None) -
             guard = guard_word(status, job_status, running)
     if failed and running.epoch in failed:
         guard = GuardWord("ended", running.guard, running.epoch, fleet.now_text(), failed[running.epoch])
-    word = typed_word(fleet, job, running.epoch)
+    word = kept_word(fleet, job, running.epoch)
     proof = prove(verdict, guard, epoch=running.epoch, named_guard=running.guard, word=word)
     return Evidence(lineage, running, node, verdict, guard, proof, job_status)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from backends.clock import parse_utc
+from console.operations.common.runs import Notebook
 from console.operations.fleet import Fleet
-from console.operations.flows.runs import Notebook
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ def measure(fleet: Fleet, book: Notebook, uid: str, named: dict[str, Any] | None
     if named is None:
         return Costs()
     claims = book.intended("claim")
-    proof = claims[0]["proof"] if claims else {}
+    proof = claims[0]["proof"] if claims else {"at": ""}
     started = next((step.at for step in book.steps if step.step == "claim"), None)
     ready, begin = book.first("ready"), book.first("begin")
     frozen = named.get("frozen_at")
@@ -47,7 +47,7 @@ def measure(fleet: Fleet, book: Notebook, uid: str, named: dict[str, Any] | None
         return None if moment is None or frozen is None else max(0.0, moment - (frozen - offset))
 
     return Costs(
-        lost_work_s=since(parse_utc(proof["at"]) if proof else None),
+        lost_work_s=since(parse_utc(proof["at"]) if proof["at"] else None),
         least_lost_s=since(known.running_at if known is not None else None),
         restore_s=None if started is None else fleet.clock.wall() - started,
         wait_s=None if ready is None or begin is None else max(0.0, ready.at - begin.data["detected_at"]),
