@@ -46,6 +46,10 @@ class Records(Protocol):
         """Drop a node's record."""
         ...
 
+    def may_write_job(self, name: str) -> bool:
+        """Whether the job's record is this program's to write: not in a file of the user's own."""
+        ...
+
     def put_job(self, job: Job) -> None:
         """Add or replace a job's record."""
         ...
@@ -58,7 +62,7 @@ class Records(Protocol):
 class Links(Protocol):
     """Connections to nodes, one a node, kept open."""
 
-    def link(self, node: Node) -> NodeLink:
+    async def link(self, node: Node) -> NodeLink:
         """The connection to `node`; opened at the first call."""
         ...
 
@@ -176,7 +180,8 @@ class Fleet:
         self, node: Node, verb: str, document: dict[str, Any], *, timeout_s: float = CALL_S
     ) -> dict[str, Any]:
         """One verb on one node."""
-        return await self.links.link(node).call(verb, document, timeout_s=timeout_s)
+        link = await self.links.link(node)
+        return await link.call(verb, document, timeout_s=timeout_s)
 
     async def status(self, node: Node, *, timeout_s: float = CALL_S) -> NodeStatus:
         """The guard's status; UnreachableError, or DamagedError when the answer is not one."""

@@ -64,6 +64,7 @@ class SaveView:
     fingerprint: dict[str, Any] = field(default_factory=dict)
     freeze_s: float | None = None
     upload_s: float | None = None
+    clock_offset_s: float | None = None  # node's wall clock minus ours at the save; None: unknown
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,7 @@ class Choice:
     skipped: tuple[tuple[str, str], ...] = ()
     extra_loss_s: float | None = None  # freeze instant of the newest skipped − of the chosen; None: unknown
     orphans: tuple[str, ...] = ()
+    reason: str = ""  # why nothing was chosen
 
 
 class Truth(Protocol):
@@ -137,7 +139,7 @@ class Truth(Protocol):
         """Create `job.json` and check that the job key can be used here, before anything is saved."""
         ...
 
-    def remove(self, uid: str) -> None:
+    def remove(self, uid: str, name: str) -> None:
         """Write the tombstone; checkpoints stay."""
         ...
 
@@ -150,5 +152,5 @@ class Truth(Protocol):
         ...
 
     def prune(self, uid: str, key: str, *, keep_last: int, min_age_s: float, dry_run: bool) -> dict[str, Any]:
-        """Delete what retention allows; the plan: `{delete: [...], keep: {id: why}}`."""
+        """Delete what retention allows; the plan: `{delete: [ids], keep: {id: why}, refused: str | None, objects: n}`."""
         ...

@@ -177,7 +177,7 @@ class MemoryTruth:
     def register(self, uid: str, name: str) -> None:
         self._awake("register")
 
-    def remove(self, uid: str) -> None:
+    def remove(self, uid: str, name: str) -> None:
         self.book.removed.add(uid)
 
     def heartbeat(self, controller: str, document: dict[str, Any]) -> None:
@@ -210,6 +210,9 @@ class MemoryRecords:
 
     def remove_node(self, name: str) -> None:
         self.known_nodes.pop(name, None)
+
+    def may_write_job(self, name: str) -> bool:
+        return True
 
     def put_job(self, job: Job) -> None:
         self.known_jobs[job.name] = job
@@ -252,7 +255,7 @@ class FakeLinks:
     def __init__(self, nodes: dict[str, FakeNode]) -> None:
         self.nodes = nodes
 
-    def link(self, node: Node) -> NodeLink:
+    async def link(self, node: Node) -> NodeLink:
         return self.nodes[node.name]
 
     async def close(self) -> None:

@@ -39,8 +39,10 @@ def measure(fleet: Fleet, book: Notebook, uid: str, named: dict[str, Any] | None
     started = next((step.at for step in book.steps if step.step == "claim"), None)
     ready, begin = book.first("ready"), book.first("begin")
     frozen = named.get("frozen_at")
-    seen = fleet.ledger.nodes().get(named.get("made_on") or "")
-    offset = 0.0 if seen is None or seen.clock_offset_s is None else seen.clock_offset_s
+    offset = named.get("clock_offset_s")
+    if offset is None:
+        seen = fleet.ledger.nodes().get(named.get("made_on") or "")
+        offset = 0.0 if seen is None or seen.clock_offset_s is None else seen.clock_offset_s
     known = fleet.ledger.jobs().get(uid)
 
     def since(moment: float | None) -> float | None:

@@ -16,6 +16,7 @@ from backends.errors import (
 )
 from backends.ids import new_nonce, new_uid
 from backends.ledger.locks import only_runner
+from backends.ledger.records import JobCurrent
 from backends.records import strict
 from backends.records.job import Job
 from backends.records.node import Node
@@ -121,7 +122,9 @@ async def _registered(fleet: Fleet, job: Job) -> Job:
     job = dataclasses.replace(job, store=fleet.store_url(job))
     fleet.keys.new_job_key(job.uid)
     await fleet.blocking(fleet.truth(job).register, job.uid, job.name)
-    fleet.records.put_job(job)
+    if fleet.records.may_write_job(job.name):
+        fleet.records.put_job(job)
+    fleet.ledger.put_job(JobCurrent(job.name, job.uid, job.node, None, "trial"))
     return job
 
 

@@ -182,12 +182,12 @@ class _Restore:
 
     async def take_over(self, evidence: Evidence) -> None:
         """Look for a checkpoint and a node first, so that an epoch is only spent on a restore that can begin."""
-        choice = await self.choose()
-        await self.place(choice.chosen)
         highest = evidence.lineage.highest
         if highest is not None and highest.kind == "none":
             self.book.intend("void", epoch=highest.epoch)
             await self.fleet.blocking(self.truth.void, self.job.uid, highest.epoch)
+        choice = await self.choose()
+        await self.place(choice.chosen)
         epoch = (highest.epoch if highest else 0) + 1
         proof = proof_document(evidence)
         nonce = new_nonce()
@@ -205,7 +205,9 @@ class _Restore:
         )
         if choice.chosen is None:
             reasons = (
-                "; ".join(f"{name}: {reason}" for name, reason in choice.skipped) or "none was ever committed"
+                "; ".join(f"{name}: {reason}" for name, reason in choice.skipped)
+                or choice.reason
+                or "none was ever committed"
             )
             raise IncompatibleError(
                 f"job {self.job.name} has no usable checkpoint ({reasons})",
@@ -261,6 +263,7 @@ class _Restore:
             guard=status.guard,
             frozen_at=save.frozen_at if save is not None else None,
             made_on=save.node if save is not None else None,
+            clock_offset_s=save.clock_offset_s if save is not None else None,
         )
         self.on_step(f"epoch {highest.epoch} continues {checkpoint} on {node.name}")
         won = await self.fleet.blocking(
