@@ -15,7 +15,8 @@ from console.cli.invocation import Invocation
 from console.cli.narrate import Narrator
 from console.cli.parser import Typed, parse, split
 from console.cli.render import MACHINE, Renderer
-from console.config import Settings, resolve
+from console.config.model import Settings
+from console.config.resolve import resolve
 from console.operations.contexts import build_context
 from console.registry.index import find
 from console.registry.model import Command
