@@ -66,3 +66,4 @@ def test_a_closed_stream_is_no_error() -> None:
     narrator = Narrator(stream, SystemClock())
     stream.close()
     narrator.say("into the void")
+    assert stream.closed
