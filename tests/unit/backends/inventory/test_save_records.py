@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -134,12 +135,13 @@ def test_a_users_own_file_is_never_rewritten(tmp_path: Path, place: str) -> None
     own.parent.mkdir(exist_ok=True)
     own.write_text('[nodes.gpu-a]  # mine\nssh = "a"\n[jobs.j]\nnode = "gpu-a"\n', "utf-8")
     before = own.read_bytes()
-    for act in (
+    acts: list[Callable[[], Path]] = [
         lambda: add_node(tmp_path, _NODE, replace=True),
         lambda: put_job(tmp_path, Job("j", "gpu-a")),
         lambda: remove_node(tmp_path, "gpu-a"),
         lambda: remove_job(tmp_path, "j"),
-    ):
+    ]
+    for act in acts:
         with pytest.raises(UsageError, match=r"a file of your own, which is never rewritten") as caught:
             act()
         assert str(own) in caught.value.message
