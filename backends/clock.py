@@ -53,8 +53,6 @@ class SystemClock:
         """Let other tasks run for `seconds`."""
         import asyncio  # 40 ms at start-up, which most commands never need
 
-        import asyncio  # costs 15 ms of start-up that most commands never use
-
         await asyncio.sleep(seconds)
 
 
