@@ -27,6 +27,14 @@ from tests.support.kinds import KINDS, PRELUDE
 
 pytestmark = pytest.mark.lab
 JOB = Job("kind", "here")
+ECHO = """
+import socketserver as s
+class Echo(s.StreamRequestHandler):
+    def handle(self):
+        for line in self.rfile: self.wfile.write(line)
+class Server(s.ThreadingTCPServer): daemon_threads = True
+server = Server(("127.0.0.1", 0), Echo); print(server.server_address[1], flush=True); server.serve_forever()
+"""
 
 
 @pytest.fixture
@@ -110,15 +118,7 @@ run(check)
 
 
 def test_a_connection_comes_back_closed_and_the_job_reconnects(engine: CriuEngine, tmp_path: Path) -> None:
-    server = subprocess.Popen(
-        [sys.executable, "-c", "import socketserver as s\n"
-         "class H(s.StreamRequestHandler):\n"
-         "    def handle(self):\n"
-         "        for line in self.rfile: self.wfile.write(line)\n"
-         "class T(s.ThreadingTCPServer): daemon_threads = True\n"
-         "t = T(('127.0.0.1', 0), H); print(t.server_address[1], flush=True); t.serve_forever()"],
-        stdout=subprocess.PIPE,
-    )  # fmt: skip
+    server = subprocess.Popen([sys.executable, "-c", ECHO], stdout=subprocess.PIPE)
     assert server.stdout is not None
     try:
         port = int(server.stdout.readline())
@@ -142,11 +142,11 @@ run(check)
         process = begin(home, source)
         saved = save(engine, process, tmp_path / "save")
         goes_on(home)
-        assert (home / "opened").read_text() == "1", "saving must not disturb the connection"
+        until(lambda: (home / "opened").read_text() == "1", "one connection: saving must not disturb it")
         engine.end(process)
         process = restore(engine, saved, tmp_path / "save")
         goes_on(home)
-        assert (home / "opened").read_text() == "2"
+        until(lambda: (home / "opened").read_text() == "2", "the second connection")
         engine.end(process)
     finally:
         server.kill()
