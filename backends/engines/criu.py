@@ -18,7 +18,7 @@ from backends.engines.open_files import COPY_LIMIT_BYTES, plan_capture, read_mou
 from backends.engines.port import Process, RestoreRequest, Saved, SaveRequest, Verdict, alive
 from backends.engines.proc import parse_arguments, read_tree
 from backends.engines.system import trees
-from backends.engines.system.places import incarnation, remove_empty, scratch_plan
+from backends.engines.system.places import incarnation, outcome, remember, remove_empty, scratch_plan
 from backends.engines.system.rollback import Rollback
 from backends.engines.system.sockets import node_conflicts, tree_sockets
 from backends.errors import EngineError
@@ -45,7 +45,7 @@ class CriuEngine:
         self.run = run
         self.clock = clock
         self.copy_limit_bytes = copy_limit_bytes
-        self._launched: dict[int, Launched] = {}  # init pid → its unshare, to be reaped
+        self._launched: list[Launched] = []  # reaped when they end
 
     def ready(self) -> Verdict:
         """A real dump and restore of a tiny process with sockets; remembered per tool and kernel."""
@@ -153,6 +153,7 @@ class CriuEngine:
                 process = launched.wait(log, request.deadline_s, self.clock)
             except EngineError as error:
                 raise self._explained(error, log, place) from None
+            trees.go_on(process)  # one that was saved while stopped comes back stopped
             trees.prove_life(process, self.clock)
             if request.scratch is not None:  # a rehearsal ends with the proof
                 launched.kill()
@@ -161,14 +162,15 @@ class CriuEngine:
         except BaseException:
             launched.kill()
             raise
-        if process.init_pid is not None:
-            self._launched[process.init_pid] = launched
+        remember(place, process)
+        self._launched.append(launched)
         return process
 
     def _explained(self, error: EngineError, log: Path, place: Path) -> EngineError:
         text = read_tail(log)
         if not text:
-            return EngineError(f"{error.message} ({clean(read_tail(place / 'init.log').strip()[-200:])})")
+            said = clean(read_tail(place / "init.log").strip()[-200:])
+            return EngineError(f"{error.message} ({said})" if said else error.message)
         cause = explain(text)
         if error.message.startswith("criu restore ended"):
             return EngineError(f"the restore failed: {cause.text}", hint=cause.remedy)
@@ -189,13 +191,10 @@ class CriuEngine:
 
     def outcome(self, process: Process) -> int | None:
         """Exit code of a job that was restored here and ended since; None when unknown or still running."""
-        launched = self._launched.get(process.init_pid or 0)
-        return None if launched is None else launched.outcome()
+        return outcome(self.run, process)
 
     def _reap(self) -> None:
-        for init_pid, launched in list(self._launched.items()):
-            if launched.child.poll() is not None:
-                del self._launched[init_pid]
+        self._launched = [each for each in self._launched if each.child.poll() is None]
 
 
 def _namespaces(process: Process) -> dict[str, str]:

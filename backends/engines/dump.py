@@ -37,6 +37,10 @@ read -r answer <"/proc/$PPID/fd/$REPRIEVE_HEAR" || exit 1
 """
 _ROOM_BYTES = 64 << 20  # left free on the staging disk beyond what a save needs
 _COLLECT_S = 30  # how long criu may take to bring all tasks to a stop
+_LOOK_S, _WAIT_S = (
+    0.002,
+    0.02,
+)  # between looks for the freeze, and for limits while frozen; the word comes at once
 
 
 class Dump:
@@ -55,6 +59,7 @@ class Dump:
         self.answered_at: tuple[float, float] | None = None
         self.captured: tuple[Captured, Tree, profile.Options] | None = None
         self.listening: list[str] = []
+        self.stopped_before = False  # somebody stopped the job before we came: it stays so
         self.failure: EngineError | None = None
 
     def run(self, frozen: Callable[[], None]) -> Saved:
@@ -62,6 +67,7 @@ class Dump:
         for directory in (self.images, self.files, self.control):
             directory.mkdir(mode=0o700)
         tree, sockets, plan = self._look()
+        self.stopped_before = tree.root.state == "T"
         options = profile.choose(tree, sockets)
         self._check_room(tree, plan)
         started = self.clock.monotonic()
@@ -137,6 +143,7 @@ class Dump:
                 clock=self.clock,
                 environment=environment,
                 keep=(told, hear),
+                pause_s=0.0005,
                 tick=lambda: self._tick(say, answer, options, frozen),
             )
         finally:
@@ -150,7 +157,8 @@ class Dump:
         if self.frozen_at is None and self._stands_still():
             self.frozen_at = (self.clock.wall(), self.clock.monotonic())
             frozen()
-        if self.answered_at is None and select.select([say], [], [], 0)[0]:
+        wait_s = _LOOK_S if self.frozen_at is None else _WAIT_S
+        if self.answered_at is None and select.select([say], [], [], wait_s)[0]:
             if self.frozen_at is None:
                 self.frozen_at = (self.clock.wall(), self.clock.monotonic())
                 frozen()
@@ -189,7 +197,9 @@ class Dump:
 
     def _let_go(self) -> None:
         """After a dump that was ended from outside a task may still be stopped: let it run."""
-        trees.go_on(self.request.process)
+        trees.detach(self.request.process)
+        if not self.stopped_before:
+            trees.go_on(self.request.process)
 
     def _judge(self, ended: Ended) -> None:
         """Raise EngineError unless criu says and shows that the dump is whole."""

@@ -71,17 +71,22 @@ def stop(root: Process, clock: Clock) -> None:
         clock.sleep(0.01)
 
 
-def go_on(root: Process) -> None:
-    """End any criu that holds the tree, then SIGCONT every stopped process; never raises."""
-    members = _living(root)
-    for pid, _, _ in members:
+def detach(root: Process) -> None:
+    """End any criu that holds a process of the tree; never raises."""
+    for pid, _, _ in _living(root):
         tracer = int(status_fields(pid).get("TracerPid", "0") or 0)
         if tracer and is_criu(tracer):
             with contextlib.suppress(OSError):
                 os.kill(tracer, signal.SIGKILL)
-    for pid, ticks, _ in reversed(members):
-        with contextlib.suppress(OSError):
-            send(pid, ticks, signal.SIGCONT)
+
+
+def go_on(root: Process) -> None:
+    """End any criu that holds the tree, then SIGCONT its stopped processes; never raises."""
+    detach(root)
+    for pid, ticks, state in reversed(_living(root)):
+        if state == "T":
+            with contextlib.suppress(OSError):
+                send(pid, ticks, signal.SIGCONT)
 
 
 def is_criu(pid: int) -> bool:
