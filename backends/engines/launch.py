@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from backends.engines.port import Process, start_ticks
 from backends.engines.system.trees import find_inner, only_child
 from backends.errors import EngineError
 
+KILL_LIMIT_S = 20.0
 _ANSWER_LIMIT_BYTES = 64 << 10
 
 
@@ -83,9 +85,22 @@ class Launched:
     def kill(self) -> None:
         """End everything in the namespace and wait for that; idempotent."""
         self.link.close()
-        if self.child.poll() is None:
+        if self.child.poll() is not None:
+            return
+        init_pid = only_child(self.child.pid)
+        if init_pid is None:
             self.child.kill()
-            self.child.wait()
+        else:  # the kernel ends the namespace before it lets unshare see the end of its init
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(init_pid, signal.SIGKILL)
+        try:
+            self.child.wait(KILL_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            self.child.kill()
+            raise EngineError(
+                f"a half-restored job does not end within {KILL_LIMIT_S:g} s of SIGKILL",
+                hint="it waits inside the kernel (state D): look at its disk or network file system",
+            ) from None
 
 
 def launch(spec: dict[str, Any], directory: Path, *, network: bool = True) -> Launched:

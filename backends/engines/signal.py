@@ -73,10 +73,21 @@ def shape(path: Path) -> Shape | None:
     return tuple(rows) or None
 
 
+def matching(marker: str, base: str) -> list[str]:
+    """Paths of all saves that `marker` names under `base`, finished or not.
+
+    A marker that ends in a plain name below a pattern (`ckpt/*/COMPLETE`) marks its whole directory as the save.
+    """
+    pattern = Path(glob.escape(base)) / marker
+    found = glob.glob(str(pattern), recursive=True)  # noqa: PTH207 - absolute patterns are taken too
+    if not glob.has_magic(pattern.name) and glob.has_magic(str(Path(marker).parent)):
+        found = [str(Path(path).parent) for path in found]
+    return sorted(set(found))
+
+
 def matches(marker: str, base: str) -> dict[str, Shape]:
     """Everything that matches the marker now and could be a whole save, by path."""
-    pattern = str(Path(glob.escape(base)) / marker)
-    found = ((path, shape(Path(path))) for path in glob.glob(pattern, recursive=True))  # noqa: PTH207 - absolute patterns too
+    found = ((path, shape(Path(path))) for path in matching(marker, base))
     return {path: form for path, form in found if form is not None}
 
 
@@ -263,8 +274,7 @@ class SignalEngine:
         ours = {file.path for file in request.files}
         base = request.job.cwd or str(request.details.get("cwd", "/"))
         newer_than = int(request.details.get("saved_mtime_ns", 0))
-        pattern = str(Path(glob.escape(base)) / marker)
-        for path in sorted(glob.glob(pattern, recursive=True)):  # noqa: PTH207 - absolute patterns too
+        for path in matching(marker, base):
             real = os.path.realpath(path)
             if real in ours or any(name.startswith(real + "/") for name in ours):
                 continue

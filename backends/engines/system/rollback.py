@@ -45,7 +45,8 @@ class Rollback:
             EngineError: a captured copy is damaged, or a path is taken by a link or directory. What was
                 done until then is undone.
         """
-        self.aside.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for directory in filter(None, (self.aside, self.root)):
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         for entry in surroundings.get("directories", ()):
             self.known[str(entry["path"])] = (int(entry["mode"]), int(entry["uid"]), int(entry["gid"]))
         try:
