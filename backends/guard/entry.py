@@ -52,7 +52,7 @@ def main(arguments: Sequence[str]) -> int:
 def _answer(layout: Layout, verb: str, document: dict[str, Any]) -> dict[str, Any]:
     if verb == "facts":  # works without a running guard
         facts = importlib.import_module("backends.guard.facts")
-        return to_document(facts.collect())
+        return to_document(facts.collect(tuple(document.get("paths", ()))))
     wait_s = document.get("wait_s", 0.0)
     if isinstance(wait_s, bool) or not isinstance(wait_s, (int, float)) or wait_s < 0:
         raise DamagedError("wait_s is not a number of seconds, 0 or more")

@@ -25,7 +25,7 @@ from backends.store.sealing import JobKey
 
 SEQ_TRIES = 3  # another writer of our epoch would be a bug or a thief: do not race it for ever
 
-Fingerprint = Callable[[], dict[str, Any]]
+Fingerprint = Callable[[Shipment], dict[str, Any]]
 
 
 class StoreVault:
@@ -65,7 +65,7 @@ class StoreVault:
             files=files,
             versions=saved.versions,
             runtime=shipment.job.runtime,
-            fingerprint=self._fingerprint(),
+            fingerprint=self._fingerprint(shipment),
             processes=saved.processes,
             details=saved.details,
         )

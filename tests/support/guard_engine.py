@@ -12,7 +12,16 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from backends.engines.port import Engine, Process, RestoreRequest, Saved, SaveRequest, Verdict, alive, start_ticks
+from backends.engines.port import (
+    Engine,
+    Process,
+    RestoreRequest,
+    Saved,
+    SaveRequest,
+    Verdict,
+    alive,
+    start_ticks,
+)
 from backends.errors import EngineError
 from backends.records.job import Job
 

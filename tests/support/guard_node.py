@@ -74,7 +74,9 @@ class Fleet:
         lineage = settle(taker)
         current = lineage.current()
         assert current is not None
-        proof = Proof("cloud", current.epoch, current.target or "", current.guard or "", "test", "2026-12-01T00:00:00Z")
+        proof = Proof(
+            "cloud", current.epoch, current.target or "", current.guard or "", "test", "2026-12-01T00:00:00Z"
+        )
         claim = claim_next(taker, proof)
         choice = Choice("checkpoint", CheckpointId.parse(checkpoint))
         write_continues(taker, claim, choice, "node", guard)
@@ -124,7 +126,12 @@ class Node:
         log = (self.layout.root / "log").open("ab")
         argv = [sys.executable, "-m", "tests.support.guard_main"]
         self.process = subprocess.Popen(
-            argv, env=self.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            argv,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
         )
         log.close()
         self.wait_up()

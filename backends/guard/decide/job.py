@@ -33,12 +33,14 @@ from backends.guard.decide.model import (
 
 Step = tuple[Mind, tuple[Decision, ...]]
 SILENT_AFTER_S = 60.0
+# An upload under way when the process ends still counts.
+AFTER_THE_END = (NoticeIs, PolicyIs, Recovered, Rehearsed, SaveDone, SaveFailed)
 ENDED = ("stopped", "finished", "failed", "ended_unknown")
 
 
 def step(mind: Mind, event: JobEvent, now: float) -> Step:
     """Take in one event at boot-clock instant `now`; return the new mind and the decisions in order."""
-    if mind.phase in ENDED and not isinstance(event, (NoticeIs, Rehearsed, PolicyIs, SaveDone, SaveFailed)):
+    if mind.phase in ENDED and not isinstance(event, AFTER_THE_END):
         return mind, ()
     take = cast("Callable[[Mind, Any, float], Step]", _TAKE[type(event)])
     mind, first = take(mind, event, now)

@@ -67,6 +67,11 @@ class Layout:
         return self.root / "run"
 
     @property
+    def engines(self) -> Path:
+        """What engines keep of the jobs they brought back; they make a directory for each."""
+        return self.run / "engines"
+
+    @property
     def lock(self) -> Path:
         """Held by the one guard of this root."""
         return self.state / "lock"

@@ -139,10 +139,16 @@ def start(book: Book, job: Job, grant: Grant, task: Task) -> JobUnit:
     return unit
 
 
-def environment(job: Job, epoch: int) -> dict[str, str]:
-    """What a started job finds in its environment beside the guard's own."""
-    marks = {"REPRIEVE_JOB": job.name, "REPRIEVE_UID": job.uid, "REPRIEVE_EPOCH": str(epoch)}
-    return {**os.environ, **job.environment, **marks}
+def marks(job: Job, epoch: int) -> dict[str, str]:
+    """What tells a started process's environment which job and epoch it is."""
+    return {"REPRIEVE_JOB": job.name, "REPRIEVE_UID": job.uid, "REPRIEVE_EPOCH": str(epoch)}
+
+
+def _environment(job: Job, epoch: int) -> dict[str, str]:
+    """The guard's environment without what was set for the guard alone, the job's own, and the marks."""
+    own = ("PYTHONPATH", "PYTHONNOUSERSITE", "PYTHONSAFEPATH", "REPRIEVE_NODE_ROOT", "REPRIEVE_METADATA_URL")
+    inherited = {name: value for name, value in os.environ.items() if name not in own}
+    return {**inherited, **job.environment, **marks(job, epoch)}
 
 
 def _launch(tools: Tools, job: Job, epoch: int) -> tuple[subprocess.Popen[bytes], Process]:
@@ -152,7 +158,7 @@ def _launch(tools: Tools, job: Job, epoch: int) -> tuple[subprocess.Popen[bytes]
         child = subprocess.Popen(
             list(job.command),
             cwd=job.cwd,
-            env=environment(job, epoch),
+            env=_environment(job, epoch),
             stdin=subprocess.DEVNULL,
             stdout=handle,
             stderr=handle,

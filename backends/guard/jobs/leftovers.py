@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from pathlib import Path
 
 from backends.engines.port import Process, start_ticks
 
 
-def by_argument(text: str) -> list[int]:
-    """Pids whose command line holds `text` (a restore's own directory), this process left out."""
-    return [pid for pid in _pids() if pid != os.getpid() and text.encode() in _read(pid, "cmdline")]
+def by_argument(pattern: str) -> list[int]:
+    """Pids with a command-line argument that matches `pattern` whole, this process left out."""
+    wanted = re.compile(pattern.encode())
+    return [
+        pid
+        for pid in _pids()
+        if pid != os.getpid() and any(wanted.fullmatch(word) for word in _read(pid, "cmdline").split(b"\0"))
+    ]
 
 
 def by_environment(uid: str, epoch: int) -> list[Process]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,6 @@ from backends.guard.disk.requests import Requests
 from backends.guard.jobs.book import Book
 from backends.guard.jobs.leftovers import by_argument, by_environment, kill
 from backends.guard.jobs.record import JobRecord, Pending, drop, load
-from backends.guard.jobs.restoring import restore_directory
 from backends.guard.jobs.tools import Tools, trouble
 from backends.guard.jobs.unit import JobUnit
 from backends.ids import CheckpointId
@@ -47,8 +47,6 @@ def recover(book: Book, requests: Requests) -> None:
             text = "the guard was restarted in the middle; nothing of it was left running"
             requests.finish(request, {"state": "failed", "step": None, "error": text})
     for left in tools.layout.staging.iterdir():
-        if ".rehearsal." in left.name or left.name.endswith(".restore"):
-            kill(by_argument(str(left)))
         shutil.rmtree(left, ignore_errors=True)
 
 
@@ -135,7 +133,9 @@ def _half_begun(book: Book, record: JobRecord, grant: Grant) -> None:
             mind = replace(mind, phase="running")
             book.adopt(replace(record, process=found[0], mind=mind), grant)
             return
-    kill(by_argument(str(restore_directory(tools, job, grant))))
+    # Engines keep each incarnation's init under run/engines/<job>.<number>/ and no other process of this job may live.
+    kill(by_argument(rf"{re.escape(str(tools.layout.engines))}/{re.escape(job.name)}\.[0-9]+/init\.json"))
+    kill([process.pid for process in by_environment(job.uid, mind.epoch)])
     drop(tools.layout, job.uid)
     text = "the guard was restarted while the job was being brought up; nothing of it was left running"
     tools.spool.add("restore.failed", text, job.name)

@@ -13,7 +13,7 @@ from backends.engines.port import Engine, Process, RestoreRequest
 from backends.errors import EngineError, FullError, UsageError
 from backends.guard.decide.model import Costs, Mind
 from backends.guard.disk.requests import Task
-from backends.guard.jobs.beginning import mark_started, policy_of
+from backends.guard.jobs.beginning import mark_started, marks, policy_of
 from backends.guard.jobs.book import Book
 from backends.guard.jobs.record import JobRecord
 from backends.guard.jobs.tools import Tools, trouble
@@ -169,7 +169,7 @@ def _request(
         aside = tools.layout.run / "aside" / f"{order.job.uid}.{order.grant.epoch}"
     aside.mkdir(parents=True, exist_ok=True, mode=0o700)
     return RestoreRequest(
-        job=order.job,
+        job=replace(order.job, environment={**order.job.environment, **marks(order.job, order.grant.epoch)}),
         directory=directory,
         files=fetched.files,
         details=fetched.details,

@@ -96,19 +96,17 @@ def _dump(unit: JobUnit, flight: _Flight) -> Saved:
         deadline_s=2 * record.job.max_freeze_s + 60.0,
         max_freeze_s=record.job.max_freeze_s,
     )
-    held = False
     try:
         saved = unit.engine.save(request, lambda: None)
-        if hold:
+        if hold:  # what runs on until it is ended would be lost work
             unit.engine.freeze(process)
-            held = True
-        return saved
-    except OSError as error:
-        raise FullError(f"the save could not be written to {flight.directory}: {error.strerror}") from None
-    finally:
-        if not held:
-            unit.engine.thaw(process)
-            tools.freezes.leave(record.job.uid)
+    except BaseException:
+        unit.engine.thaw(process)
+        tools.freezes.leave(record.job.uid)
+        raise
+    if not hold:
+        tools.freezes.leave(record.job.uid)
+    return saved
 
 
 def _ship(unit: JobUnit, flight: _Flight, saved: Saved, pending: Pending) -> None:

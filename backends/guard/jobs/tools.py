@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from backends.clean import clean
 from backends.clock import Clock
 from backends.engines.port import Engine
-from backends.errors import ReprieveError
+from backends.errors import FullError, ReprieveError
 from backends.guard.disk.freezes import Freezes
 from backends.guard.disk.layout import Identity, Layout
 from backends.guard.disk.spool import Spool
@@ -33,6 +34,8 @@ def trouble(error: Exception) -> ReprieveError:
     """Any exception as one that has a line for people; what nobody expected is named as such."""
     if isinstance(error, ReprieveError):
         return error
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+        return FullError(f"{clean(error.filename or 'the disk')}: {error.strerror}; the save is given up")
     if isinstance(error, OSError):
         return ReprieveError(
             f"{clean(error.filename or 'the system')}: {error.strerror or type(error).__name__}"

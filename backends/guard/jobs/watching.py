@@ -60,7 +60,15 @@ def check_process(unit: JobUnit, child: subprocess.Popen[bytes] | None) -> None:
     code = child.poll() if child is not None else None
     if code is None and alive(process):
         return
+    if code is None:
+        code = _exit_code(unit)
     unit.take(Gone(_done(unit, code), code))
+
+
+def _exit_code(unit: JobUnit) -> int | None:
+    """The exit code of a process that the engine brought back, where the engine saw it end."""
+    outcome = getattr(unit.engine, "outcome", None)
+    return outcome(unit.process) if callable(outcome) else None
 
 
 def _done(unit: JobUnit, code: int | None) -> bool:

@@ -150,7 +150,9 @@ def test_one_guard_a_root(make_node: Make, tmp_path: Path) -> None:
     import sys
 
     argv = [sys.executable, "-m", "tests.support.guard_main"]
-    result = subprocess.run(argv, env=node.environment, capture_output=True, text=True, timeout=30, check=False)
+    result = subprocess.run(
+        argv, env=node.environment, capture_output=True, text=True, timeout=30, check=False
+    )
     assert result.returncode != 0
     assert "a guard runs already" in result.stderr
 
