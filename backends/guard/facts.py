@@ -1,16 +1,17 @@
-"""The node verb `facts`: what this machine is, with or without a running guard. Standard library only."""
+"""The node verb `facts`: what this machine is, with or without a running guard."""
 
 from __future__ import annotations
 
-import importlib
 import os
 import platform
 import shutil
 from pathlib import Path
-from typing import Any
 
 from backends.clean import clean
 from backends.clock import Clock, SystemClock, format_utc
+from backends.engines.catalogue import node_engines
+from backends.engines.criu import CriuEngine
+from backends.errors import ReprieveError
 from backends.guard.probes import gpus, machine
 from backends.guard.probes.identity import identify
 from backends.records.facts import Criu, Facts, FileIdentity, Image
@@ -38,7 +39,8 @@ def collect(
         base: where /proc, /sys, /dev and /etc lie; tests give their own.
         root: the node's root; None: REPRIEVE_NODE_ROOT or /opt/reprieve.
     """
-    now = (clock or SystemClock()).wall()
+    watch = clock or SystemClock()
+    now = watch.wall()
     place = root or Path(os.environ.get("REPRIEVE_NODE_ROOT") or "/opt/reprieve")
     model, flags, cpus = machine.cpu(base)
     total, available = machine.memory(base)
@@ -59,7 +61,7 @@ def collect(
         memory_available_bytes=available,
         root_free_bytes=machine.free_bytes(place),
         staging_free_bytes=machine.free_bytes(place / "staging"),
-        criu=_criu(place),
+        criu=_criu(place, watch),
         tools={name: shutil.which(name, path=_path()) for name in TOOLS},
         uid=os.getuid(),
         capabilities=machine.capabilities(base),
@@ -103,28 +105,24 @@ def _bundle(root: Path) -> str | None:
         return None
 
 
-def _criu(root: Path) -> Criu:
-    """The CRIU the engine would use here and its canary's verdict; unknown where the engine is not installed."""
+def _criu(root: Path, clock: Clock) -> Criu:
+    """The CRIU that the engine would use here and its canary's verdict, remembered per program and kernel."""
     try:
-        canary: Any = importlib.import_module("backends.engines.canary")
-    except ImportError:
-        path = shutil.which("criu", path=_path())
-        return Criu(
-            path=path, reason="not tried: the engine is not installed" if path else "no criu on this machine"
-        )
+        bundled = root / (root / "current").readlink() / "criu"
+    except OSError:
+        bundled = root / "criu"  # nothing is installed: no such directory
     try:
-        return _verdict(canary.ready(), root)
-    except Exception as error:  # noqa: BLE001  (facts must come back whatever a broken tool does)
-        return Criu(ready=None, reason=f"the canary failed: {clean(error)}")
-
-
-def _verdict(verdict: Any, root: Path) -> Criu:
-    details = getattr(verdict, "details", None) or {}
-    path = details.get("path")
+        engine = node_engines(root / "run/engines", clock, [bundled]).get("criu")
+        if not isinstance(engine, CriuEngine):
+            return Criu(ready=False, reason="no criu on this machine, and none in the bundle")
+        verdict = engine.ready()
+    except (ReprieveError, OSError) as error:
+        return Criu(reason=f"CRIU could not be tried: {clean(error)}")
+    path = engine.tool.argv[-1]
     return Criu(
         path=path,
-        version=details.get("version"),
+        version=engine.tool.version,
         ready=verdict.answer == "ok",
         reason="; ".join(clean(reason) for reason in verdict.reasons),
-        origin=None if path is None else "bundle" if str(path).startswith(str(root)) else "node",
+        origin="bundle" if Path(path).is_relative_to(bundled) else "node",
     )

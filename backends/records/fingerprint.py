@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from backends.records.facts import Facts, FileIdentity, Gpu
+from backends.records.strict import read
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,11 @@ class Fingerprint:
     memory_needed_bytes: int | None = None
     gpu_memory_needed_bytes: int | None = None
     disk_needed_bytes: int | None = None
+
+
+def read_fingerprint(document: dict[str, Any], *, what: str) -> Fingerprint:
+    """The fingerprint of a manifest; fields of later versions are passed over; DamagedError for wrong types."""
+    return read(Fingerprint, document, what=what, ignore_unknown=True)
 
 
 def fingerprint_of(

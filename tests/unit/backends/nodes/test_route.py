@@ -195,6 +195,7 @@ def test_any_file_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, d
     path = tmp_path_factory.mktemp("config") / "config"
     path.write_bytes(data.replace(b"nclude", b""))
     try:
-        settings_for(read_lines(path), "n1")
+        found = settings_for(read_lines(path), "n1")
     except UsageError:
         return
+    assert set(found.values) <= {"hostname", "user", "port", "proxyjump", "proxycommand", "hostkeyalias"}
