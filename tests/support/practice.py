@@ -48,7 +48,7 @@ async def ssh(
     """Run one command on a described host."""
     async with await connect(host, identity) as connection:
         done = await connection.run(command, input=stdin, timeout=timeout_s)
-        return Said(done.exit_status, str(done.stdout), str(done.stderr))
+    return Said(done.exit_status, str(done.stdout), str(done.stderr))
 
 
 def host_of(description: dict[str, Any], name: str) -> dict[str, Any]:
