@@ -22,6 +22,15 @@ NO_CAPACITY = "InsufficientInstanceCapacity"
 _HOST_LIMIT = 5000
 
 
+def letters(number: int) -> str:
+    """1 → a, 26 → z, 27 → aa: short names that are easy to type."""
+    text = ""
+    while number > 0:
+        number, digit = divmod(number - 1, 26)
+        text = chr(ord("a") + digit) + text
+    return text
+
+
 @dataclass
 class Member:
     """A host of the fleet, alive or taken."""
@@ -85,7 +94,7 @@ class Fleet:
         if self._count >= _HOST_LIMIT:
             raise UsageError(f"the practice fleet has made {_HOST_LIMIT} hosts; start a new one")
         self._count += 1
-        name = f"host-{self._count}"
+        name = f"host-{letters(self._count)}"
         spec = HostSpec(
             name, self._count, f"i-{secrets.token_hex(8)}0", pool, self.directory / "hosts" / name
         )

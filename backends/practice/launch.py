@@ -24,7 +24,7 @@ from typing import Any, Literal, Self
 from backends.clean import clean
 from backends.clock import Clock, SystemClock
 from backends.clouds.practice.client import PracticeClient
-from backends.errors import ReprieveError, UsageError
+from backends.errors import ReprieveError, UnreachableError, UsageError
 from backends.practice import abilities, processes, records
 from backends.practice.fleet import DEFAULT_POOL
 from backends.practice.layout import Layout
@@ -116,7 +116,7 @@ def start(
 
     Args:
         directory: of the fleet: new, empty, or of an earlier fleet, which is removed.
-        hosts: how many, named host-1, host-2 …
+        hosts: how many, named host-a, host-b …
         mode: `auto`, `namespaces` or `loopback`.
         bare: write no node records; `fleet add` is then the user's to practise.
         cache: where unpacked packages are kept; the user's cache directory by default.
@@ -263,6 +263,25 @@ def clean_leftovers(layout: Layout, clock: Clock) -> None:
         process.kill()
         processes.wait_gone([process], clock, _STOP_S)
     layout.empty()
+
+
+def end(directory: Path, clock: Clock) -> bool:
+    """End the fleet that runs in `directory`, from any process; False when there is none.
+
+    Asks first; a daemon that does not answer is killed, by its recorded process id and start time.
+    """
+    layout = Layout(directory.absolute())
+    process = recorded(layout)
+    if process is None:
+        return False
+    try:
+        PracticeClient(layout.control, timeout_s=5.0).call("shutdown")
+    except UnreachableError:
+        process.kill()
+    if not processes.wait_gone([process], clock, _STOP_S):
+        process.kill()
+        processes.wait_gone([process], clock, _STOP_S)
+    return True
 
 
 def _take_lock(layout: Layout, clock: Clock) -> int:

@@ -241,12 +241,13 @@ def _mount_full(place: Path, store: Path) -> None:
     except OSError as error:
         syscalls.unmount(place)
         raise UsageError(f"the practice store cannot be made full here: {error}") from None
-    try:
-        for number in range(1000):
-            (place / f"filler-{number}").write_bytes(b"\0" * 4096)
-    except OSError as error:
-        if error.errno != errno.ENOSPC:
-            raise
+    for size in (4096, 0):  # first no byte is left, then no name
+        try:
+            for number in range(1000):
+                (place / f"filler-{size}-{number}").write_bytes(b"\0" * size)
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ def setns(descriptor: int, flags: int) -> None:
 def mount(
     source: str | Path, target: str | Path, kind: str | None = None, flags: int = 0, data: str = ""
 ) -> None:
-    """Attach a file system, or change how one is attached; see mount(2)."""
+    """Attach a file system, or change how one is attached (the system call of that name)."""
     result = _libc.mount(
         os.fsencode(source),
         os.fsencode(target),
