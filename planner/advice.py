@@ -121,7 +121,7 @@ def _top(inputs: PlanInputs, bill: Bill, d: float) -> Document:
     ratio = None if billed is None else billed / hours - 1.0
     return {
         "lost_ratio": ratio,
-        "break_even_ratio": _finite(economics.break_even_ratio(d)),
+        "break_even_ratio": economics.break_even_ratio(d) if d >= 0 else None,  # spot dearer: there is none
         "billed_hours": billed,
         "cost_in_on_demand_hours": None if billed is None else billed * (1.0 - d),
         "saving_fraction": None if billed is None else bill.saving(hours, d),

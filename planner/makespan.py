@@ -121,8 +121,8 @@ def break_even_no_resume(discount: float) -> float | None:
         return None
     if discount >= 1:
         return math.inf
-    if discount == 0:
-        return 0.0
+    if discount < 1e-9:
+        return 2.0 * discount  # (e^x - 1)/x ≈ 1 + x/2
     x = max(2.0 * discount, 2.0 * math.log(1.0 / (1.0 - discount)))
     for _ in range(100):  # convex and increasing: Newton from the right converges monotonically
         value = (1.0 - discount) * math.expm1(x) / x - 1.0

@@ -127,7 +127,10 @@ def check(inputs: PlanInputs) -> None:
         above = value >= low if low_in else value > low
         below = value <= high if high_in else value < high
         if math.isnan(value) or math.isinf(value) or not (above and below):
-            raise PlanError(f"{option(name)} is {value:g}; {_range_words(low, low_in, high)} is expected")
+            meant = f"; did you mean {value / 100:g}?" if name == "discount" and 1 < value <= 100 else ""
+            raise PlanError(
+                f"{option(name)} is {value:g}; {_range_words(low, low_in, high)} is expected{meant}"
+            )
     _check_twice(inputs)
     _check_missing(inputs)
 
