@@ -15,7 +15,8 @@ from console.cli.invocation import Invocation
 from console.cli.narrate import Narrator
 from console.cli.parser import Typed, parse, split
 from console.cli.render import MACHINE, Renderer
-from console.config import Settings, resolve
+from console.config.model import Settings
+from console.config.resolve import resolve
 from console.operations.contexts import build_context
 from console.registry.index import find
 from console.registry.model import Command
@@ -126,16 +127,15 @@ def _invocation(command: Command, values: dict[str, Any], settings: Settings, cl
 def _hand_over(command: Command, invocation: Invocation) -> int:
     if command.tier and not invocation.dry_run:
         invocation.refuse_if_read_only()
-    handler = _handler(command.handler)
-    if not invocation.watch:
-        return handler(invocation)
-    if invocation.output not in ("table", "wide", "ndjson"):
+    if invocation.watch and invocation.output not in ("table", "wide", "ndjson"):
         raise exits.usage(
-            f"--watch repeats: with -o {invocation.output} there is no end; table, wide or ndjson expected"
+            f"--watch repeats, and -o {invocation.output} is one document: table, wide or ndjson expected"
         )
-    while True:
+    handler = _handler(command.handler)
+    while invocation.watch:
         handler(invocation)
         invocation.clock.sleep(WATCH_EVERY_S)
+    return handler(invocation)
 
 
 def _handler(path: str) -> Callable[[Invocation], int]:
