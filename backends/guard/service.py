@@ -1,0 +1,184 @@
+"""The guard's loop: looks at processes and time, reads notices, keeps a heartbeat and a watchdog."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from types import FrameType
+
+from backends.clock import format_utc
+from backends.errors import UsageError
+from backends.guard import watchdog
+from backends.guard.decide.interval import due_at
+from backends.guard.decide.model import Notice, NoticeIs, Tick
+from backends.guard.decide.notices import NoticeMind, observe
+from backends.guard.disk import durable
+from backends.guard.disk.requests import Requests
+from backends.guard.jobs.book import Book
+from backends.guard.jobs.recovery import recover
+from backends.guard.jobs.tools import Tools, trouble
+from backends.guard.jobs.watching import check_process
+from backends.guard.notices.port import NoticeSource
+from backends.guard.server import Server
+from backends.guard.spawn import detached, is_held, take_lock
+from backends.guard.verbs import Verbs
+from backends.records.status import NodeStatus
+
+LOOP_S = 0.5
+SHORTEST_S = 0.02
+HEARTBEAT_S = 5.0
+WATCHDOG_S = 2.0
+ENDING_S = 10.0  # how long a dump under way is waited for when the guard is told to end
+
+
+class Guard:
+    """One node's guard. `run` returns when it was told to end; jobs run on."""
+
+    def __init__(
+        self, tools: Tools, source: NoticeSource | None, engines: str, respawn: Sequence[str]
+    ) -> None:
+        self.tools = tools
+        self.book = Book(tools)
+        self.requests = Requests(tools.layout.requests, tools.clock)
+        self.notices = NoticeMind()
+        self._source = source
+        self._engines = engines
+        self._respawn = list(respawn)
+        self._stop = threading.Event()
+        self._began_at = tools.clock.monotonic()
+        self._beat_at = self._watched_at = float("-inf")
+
+    def run(self) -> None:
+        """Serve until `end` is called.
+
+        Raises:
+            UsageError: another guard serves this root.
+            DamagedError: the state on disk cannot be understood.
+        """
+        layout = self.tools.layout
+        lock = take_lock(layout.lock)
+        if lock is None:
+            raise UsageError(f"a guard runs already at {layout.root}; one serves each root")
+        try:
+            durable.remove(layout.ended)
+            self.requests.forget_old()
+            recover(self.book, self.requests)
+            server = Server(layout.socket, Verbs(self).answer)
+            server.start()
+            self._read_notices()
+            self.tools.spool.add("guard.started", f"guard {self.tools.identity.guard} serves")
+            while not self._stop.wait(self._turn()):
+                pass
+            server.close()
+            self._wind_down()
+        finally:
+            os.close(lock)
+
+    def end(self) -> None:
+        """Let `run` return; the watchdog is told that this is meant."""
+        durable.write(self.tools.layout.ended, {"time": format_utc(self.tools.clock.wall())})
+        self._stop.set()
+
+    def obey_signals(self) -> None:
+        """SIGTERM and SIGINT end the guard; SIGHUP (a terminal or SSH session that goes away) does nothing."""
+
+        def told(number: int, frame: FrameType | None) -> None:
+            self.end()
+
+        signal.signal(signal.SIGTERM, told)
+        signal.signal(signal.SIGINT, told)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    def status(self) -> NodeStatus:
+        """The answer of the node verb `status`."""
+        tools = self.tools
+        notice, now = self.notices.notice, tools.clock.monotonic()
+        deadline = notice.deadline_at
+        return NodeStatus(
+            guard=tools.identity.guard,
+            node=tools.identity.node,
+            boot_id=tools.boot_id,
+            time=format_utc(tools.clock.wall()),
+            uptime_s=now - self._began_at,
+            notice=notice.state,
+            notice_deadline_s=None if deadline is None else max(0.0, deadline - now),
+            jobs=tuple(unit.status() for unit in self.book.all()),
+            events_next=tools.spool.next,
+            version=tools.identity.version,
+            bundle=tools.identity.bundle,
+        )
+
+    def _turn(self) -> float:
+        """One look at everything; how many seconds until the next."""
+        now = self.tools.clock.monotonic()
+        notice = self.notices.notice
+        wait_s = LOOP_S
+        for unit in self.book.all():
+            check_process(unit, self.book.children.get(unit.record.job.uid))
+            if unit.mind.notice != notice:
+                unit.take(NoticeIs(notice))
+            if unit.mind.phase != "running":
+                continue
+            unit.take(Tick())
+            left = due_at(unit.mind) - now
+            if left > 0:
+                wait_s = min(wait_s, left)
+        try:
+            self._beat(now)
+            self._keep_watchdog(now)
+        except Exception as error:  # noqa: BLE001 - a full disk or process table must not end the guard
+            print(trouble(error).message, file=sys.stderr, flush=True)  # noqa: T201 - the guard's own log
+        return max(SHORTEST_S, wait_s)
+
+    def _beat(self, now: float) -> None:
+        if now - self._beat_at < HEARTBEAT_S:
+            return
+        self._beat_at = now
+        contacts = {unit.record.job.uid: unit.mind.contact_at for unit in self.book.all()}
+        document = {
+            "guard": self.tools.identity.guard,
+            "boot_id": self.tools.boot_id,
+            "monotonic": now,
+            "time": format_utc(self.tools.clock.wall()),
+            "pid": os.getpid(),
+            "contacts": contacts,
+        }
+        durable.write(self.tools.layout.heartbeat, document)
+
+    def _keep_watchdog(self, now: float) -> None:
+        if now - self._watched_at < WATCHDOG_S:
+            return
+        self._watched_at = now
+        layout = self.tools.layout
+        if not is_held(watchdog.watchdog_lock(layout)):
+            child = detached(watchdog.argv(layout, self._engines, self._respawn), layout.run / "watchdog.log")
+            threading.Thread(target=child.wait, name="watchdog", daemon=True).start()
+
+    def _read_notices(self) -> None:
+        source = self._source
+        if source is None:
+            self.notices = NoticeMind(notice=Notice("none"))  # a node whose provider announces nothing
+            return
+
+        def work() -> None:
+            while True:
+                reading = source.read()
+                self.notices, reports = observe(self.notices, reading, self.tools.clock.monotonic())
+                for report in reports:
+                    self.tools.spool.add(report.kind, report.text, None, dict(report.data))
+                if self._stop.wait(source.period_s):
+                    return
+
+        threading.Thread(target=work, name="notices", daemon=True).start()
+
+    def _wind_down(self) -> None:
+        """Let a dump under way end, so that no job is left standing still."""
+        give_up_at = self.tools.clock.monotonic() + ENDING_S
+        while self.tools.clock.monotonic() < give_up_at:
+            bounded = [entry for entry in self.tools.freezes.entries() if entry.reason in ("save", "stop")]
+            if not bounded:
+                return
+            self.tools.clock.sleep(0.05)
