@@ -121,6 +121,14 @@ class Truth(Protocol):
         """Create `epoch`'s continues; True when it is there with our nonce, False when another one is."""
         ...
 
+    def newest(self, uid: str) -> str | None:
+        """The newest committed checkpoint on the chain, unopened; None when there is none."""
+        ...
+
+    def rehearsed(self, uid: str) -> str | None:
+        """Where the newest rehearsed checkpoint of the job ran, None when none ever was."""
+        ...
+
     def saves(self, uid: str, key: str) -> list[SaveView]:
         """All committed checkpoints, newest first."""
         ...
@@ -144,7 +152,7 @@ class Truth(Protocol):
         ...
 
     def heartbeat(self, controller: str, document: dict[str, Any]) -> None:
-        """Replace this controller's heartbeat."""
+        """Replace this controller's heartbeat: `at` (RFC 3339) and `every_s` among its fields."""
         ...
 
     def controllers(self) -> dict[str, dict[str, Any]]:

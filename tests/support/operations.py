@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +12,7 @@ from backends.clouds.port import Cloud
 from backends.errors import NotFoundError, UnreachableError
 from backends.fakes.clock import FakeClock
 from backends.fakes.cloud import FakeCloud
-from backends.fakes.node import FakeNode
+from backends.fakes.node import FakeNode, HeldJob
 from backends.fakes.world import FakeWorld
 from backends.ids import CheckpointId
 from backends.ledger.sqlite import SqliteLedger
@@ -21,7 +22,8 @@ from backends.records.job import Job
 from backends.records.node import Node
 from console.operations.context import Context
 from console.operations.fleet import Fleet
-from console.operations.truth import Choice, ContinuesKind, EpochView, LineageView, SaveView
+from console.operations.truth import Choice, ContinuesKind, EpochView, LineageView, SaveView, Truth
+from tests.support.realstore import RealSide
 
 STORE = "memory://store"
 
@@ -66,6 +68,15 @@ class MemoryBook:
 
     def readable(self, uid: str, checkpoint: str) -> bool:
         return (uid, checkpoint) not in self.damaged
+
+    def truth(self, by: str) -> Truth:
+        return MemoryTruth(self, by)
+
+    def damage(self, uid: str, checkpoint: str) -> None:
+        self.damaged.add((uid, checkpoint))
+
+    def checkpoints(self, uid: str) -> list[str]:
+        return [str(name) for name in sorted(self.saves.get(uid, {}))]
 
 
 class MemoryTruth:
@@ -161,6 +172,19 @@ class MemoryTruth:
             return Choice(save, tuple(skipped), extra if skipped else None)
         return Choice(None, tuple(skipped))
 
+    def newest(self, uid: str) -> str | None:
+        self._awake("newest")
+        chain = self.chain(uid)
+        return str(chain[0]) if chain else None
+
+    def rehearsed(self, uid: str) -> str | None:
+        hosts = [
+            data["how"]
+            for (job, _, what), data in self.book.marks.items()
+            if (job, what) == (uid, "rehearsed")
+        ]
+        return hosts[-1] if hosts else None
+
     def saves(self, uid: str, key: str) -> list[SaveView]:
         self._awake("saves")
         mine = self.book.saves.get(uid, {})
@@ -236,7 +260,7 @@ class FakeKeys:
         return self.made[uid]
 
     def new_job_key(self, uid: str) -> str:
-        return self.made.setdefault(uid, "11" * 32)
+        return self.made.setdefault(uid, hashlib.sha256(uid.encode()).hexdigest())
 
 
 def gate(
@@ -265,14 +289,22 @@ class FakeLinks:
 class Practice:
     """World, provider, store and records; `fleet()` opens a console on them, as often as consoles are killed."""
 
-    def __init__(self, directory: Path, nodes: int = 4, pool: str = "practice/zone-a/small/linux") -> None:
+    def __init__(
+        self,
+        directory: Path,
+        nodes: int = 4,
+        pool: str = "practice/zone-a/small/linux",
+        *,
+        real: bool = False,
+    ) -> None:
         self.directory = directory
         self.clock = FakeClock()
-        self.book = MemoryBook(self.clock)
-        self.world = FakeWorld(self.clock, self.book)
+        self.keys = FakeKeys()
+        self.book = MemoryBook(self.clock)  # used unless `real`
+        self.side = RealSide(directory, self.clock, self.keys.made) if real else self.book
+        self.world = FakeWorld(self.clock, self.side)
         self.cloud = FakeCloud(self.clock)
         self.records = MemoryRecords()
-        self.keys = FakeKeys()
         self.nodes: dict[str, FakeNode] = {}
         self.installed: list[str] = []
         self.pool = pool
@@ -314,7 +346,7 @@ class Practice:
             self.records,
             FakeLinks(self.nodes),
             cloud_of,
-            lambda url: MemoryTruth(self.book, who),
+            lambda url: self.side.truth(who),
             self.keys,
             gate,
             install,
@@ -328,14 +360,13 @@ class Practice:
         job = Job(name, node, uid, command=("true",), store=STORE, interval_s=60.0, **fields)
         self.records.put_job(job)
         self.keys.new_job_key(uid)
-        truth = MemoryTruth(self.book, "earlier")
-        truth.claim(uid, 1, "c1" + name, {})
+        truth = self.side.truth("earlier")
+        truth.register(uid, name)
+        truth.claim(uid, 1, "c1" + name, {"kind": "first"})
         guard = self.nodes[node].guard
         truth.name(uid, 1, kind="genesis", checkpoint=None, target=node, guard=guard, nonce="n1" + name)
         fake = self.nodes[node]
         process = self.world.spawn(uid, 1, node, "genesis")
-        from backends.fakes.node import HeldJob
-
         held = HeldJob(job, 1, process, "trial")
         fake.held[uid] = held
         fake.started.add((uid, 1))
@@ -348,6 +379,12 @@ class Practice:
         """The provider takes a node."""
         self.nodes[node].reclaim()
         self.cloud.states[f"i-{node}"] = "terminated"
+
+    def kill_at(self, moment: Callable[[str], None]) -> None:
+        """Call `moment` around every act of a console."""
+        self.world.moment = self.book.moment = moment
+        if isinstance(self.side, RealSide):
+            self.side.store.moment = moment
 
     def where(self, uid: str) -> list[tuple[str, int]]:
         """Node and epoch of every live incarnation."""

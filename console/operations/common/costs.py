@@ -24,7 +24,7 @@ class Costs:
     wait_s: float | None = None  # loss detected → a node ready to take the job
 
 
-def measure(fleet: Fleet, book: Notebook, uid: str, named: dict[str, Any] | None) -> Costs:
+def measure(fleet: Fleet, book: Notebook, named: dict[str, Any] | None) -> Costs:
     """The costs of the restore in `book`, whose continues was `named`; the first answer is kept for good.
 
     The freeze instant is by the old node's wall clock and is corrected by that node's last measured offset.
@@ -43,14 +43,13 @@ def measure(fleet: Fleet, book: Notebook, uid: str, named: dict[str, Any] | None
     if offset is None:
         seen = fleet.ledger.nodes().get(named.get("made_on") or "")
         offset = 0.0 if seen is None or seen.clock_offset_s is None else seen.clock_offset_s
-    known = fleet.ledger.jobs().get(uid)
 
     def since(moment: float | None) -> float | None:
         return None if moment is None or frozen is None else max(0.0, moment - (frozen - offset))
 
     return Costs(
         lost_work_s=since(parse_utc(proof["at"]) if proof["at"] else None),
-        least_lost_s=since(known.running_at if known is not None else None),
+        least_lost_s=since(begin.data.get("running_at") if begin is not None else None),
         restore_s=None if started is None else fleet.clock.wall() - started,
         wait_s=None if ready is None or begin is None else max(0.0, ready.at - begin.data["detected_at"]),
     )

@@ -114,11 +114,13 @@ class _Restore:
         evidence = await gather(self.fleet, self.job, self.failed)
         if self.book.first("begin") is None:
             highest = evidence.lineage.highest
+            known = self.fleet.ledger.jobs().get(self.job.uid)
             self.book.observe(
                 "begin",
                 started_from=highest.epoch if highest else 0,
                 detected_at=self.wish.detected_at or self.fleet.clock.wall(),
                 from_node=evidence.running.target if evidence.running else None,
+                running_at=known.running_at if known is not None else None,
             )
         while True:
             step = next_step(self.observed(evidence))
@@ -337,7 +339,7 @@ class _Restore:
         running, status = evidence.running, evidence.status
         if running is None or status is None:
             raise ReprieveError(f"job {self.job.name}: its guard gave no status")
-        costs = measure(self.fleet, self.book, self.job.uid, self.named.get(running.nonce or ""))
+        costs = measure(self.fleet, self.book, self.named.get(running.nonce or ""))
         result = Restored(
             "restored" if step.name == "done" else "already_restored",
             self.job.name,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from backends.clean import clean
-from backends.clock import Clock, format_utc, parse_utc
+from backends.clock import Clock, parse_utc
 from backends.errors import (
     DamagedError,
     FencedError,
@@ -134,6 +134,22 @@ class StoreTruth:
             return False
         return standing.nonce == nonce
 
+    def newest(self, uid: str) -> str | None:
+        """The newest committed checkpoint on the chain, unopened."""
+        chain = self._lineage(uid).chain(list_job(self._store, uid).checkpoints)
+        return str(chain[0]) if chain else None
+
+    def rehearsed(self, uid: str) -> str | None:
+        """Where the newest rehearsed checkpoint ran."""
+        prefix = layout.checkpoints(uid)
+        found = [info.key[len(prefix) :].partition("/") for info in self._store.list(prefix)]
+        names = [layout.parse_checkpoint(name) for name, _, what in found if what == layout.REHEARSED]
+        for identity in sorted((name for name in names if name is not None), reverse=True):
+            record = verify.read_attestation(self._store, uid, identity, "rehearsed", self._key.verify_key)
+            if record is not None:
+                return clean(record.how)
+        return None
+
     def saves(self, uid: str, key: str) -> list[SaveView]:
         """All committed checkpoints, newest first, orphans and unreadable ones too."""
         job_key, lineage = JobKey.from_hex(key), self._lineage(uid)
@@ -232,8 +248,7 @@ class StoreTruth:
 
     def heartbeat(self, controller: str, document: dict[str, Any]) -> None:
         """Replace this controller's heartbeat."""
-        body = {**document, "at": format_utc(self._clock.wall())}
-        self._store.replace(layout.controller(controller), strict.canonical(body))
+        self._store.replace(layout.controller(controller), strict.canonical(document))
 
     def controllers(self) -> dict[str, dict[str, Any]]:
         """The newest heartbeat of each controller; unreadable ones are left out."""

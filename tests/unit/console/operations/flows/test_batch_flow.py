@@ -123,7 +123,7 @@ class Kills:
 
 
 def drive_through(practice: Practice, run_id: str, kills: Kills) -> int:
-    practice.world.moment = practice.book.moment = kills
+    practice.kill_at(kills)
     crashes = 0
     while True:
         try:

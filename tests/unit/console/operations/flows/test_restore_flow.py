@@ -29,9 +29,10 @@ def one(fleet: Fleet, wish: RestoreWish, run_id: str | None = None) -> Restored:
     return run(clock, main())
 
 
-@pytest.fixture
-def practice(tmp_path: Path) -> Practice:
-    return Practice(tmp_path)
+@pytest.fixture(params=["memory", "store"])
+def practice(request: pytest.FixtureRequest, tmp_path: Path) -> Practice:
+    """On a store in memory that keeps the rules, and on the real format 1."""
+    return Practice(tmp_path, real=request.param == "store")
 
 
 def test_a_reclaimed_job_comes_back_once_from_its_newest_save(practice: Practice) -> None:
@@ -78,7 +79,7 @@ def test_a_partition_without_proof_restores_nothing(practice: Practice, cloud: s
         one(practice.fleet(), RestoreWish(job))
     assert caught.value.exit_code == 10
     assert "n0" in caught.value.message
-    assert practice.book.newest_epoch(job.uid) == 1
+    assert practice.side.newest_epoch(job.uid) == 1
     assert practice.where(job.uid) == [("n0", 1)]
 
 
@@ -111,7 +112,7 @@ def test_a_word_for_an_older_epoch_proves_nothing_for_a_newer_one(practice: Prac
 
 def test_a_damaged_checkpoint_falls_back_and_tells_the_minutes(practice: Practice) -> None:
     job = practice.running_job("train", "n0", saves=3)
-    practice.book.damaged.add((job.uid, "1.3"))
+    practice.side.damage(job.uid, "1.3")
     practice.reclaim("n0")
     result = one(practice.fleet(), RestoreWish(job))
     assert result.checkpoint == "1.2"
@@ -144,7 +145,7 @@ def test_no_node_fits_is_said_before_an_epoch_is_spent(practice: Practice) -> No
     practice.reclaim("n0")
     with pytest.raises(IncompatibleError, match="arch: image x86_64, node aarch64"):
         one(practice.fleet(), RestoreWish(job))
-    assert practice.book.newest_epoch(job.uid) == 1
+    assert practice.side.newest_epoch(job.uid) == 1
 
 
 def test_a_target_lost_during_the_restore_is_followed_by_another(practice: Practice) -> None:
@@ -209,30 +210,31 @@ class Killer:
             raise Crash(label)
 
 
-def crash_then_resume(directory: Path, at: int) -> tuple[bool, Practice, Job, Restored]:
-    practice = Practice(directory)
+def crash_then_resume(directory: Path, at: int, *, real: bool) -> tuple[bool, Practice, Job, Restored]:
+    practice = Practice(directory, real=real)
     job = practice.running_job("train", "n0", saves=2)
     practice.reclaim("n0")
     fleet = practice.fleet()
     run_id = runs.open_run(fleet, "restore", [("1", "train", {})]).id
     killer = Killer(at)
-    practice.world.moment = practice.book.moment = killer
+    practice.kill_at(killer)
     crashed = False
     try:
         result = one(fleet, RestoreWish(job), run_id)
     except Crash:
         crashed = True
-        practice.world.moment = practice.book.moment = lambda label: None
+        practice.kill_at(lambda label: None)
         practice.clock.advance(30)
         result = one(practice.fleet(), RestoreWish(job), run_id)
     return crashed, practice, job, result
 
 
-def test_killed_at_any_moment_and_resumed_there_is_one_process(tmp_path: Path) -> None:
+@pytest.mark.parametrize("real", [False, True])
+def test_killed_at_any_moment_and_resumed_there_is_one_process(tmp_path: Path, real: bool) -> None:
     at = 0
     while True:
         at += 1
-        crashed, practice, job, result = crash_then_resume(tmp_path / str(at), at)
+        crashed, practice, job, result = crash_then_resume(tmp_path / str(at), at, real=real)
         assert practice.where(job.uid) == [(result.node, result.epoch)], at
         assert all(practice.world.starts(job.uid, epoch) <= 1 for epoch in range(5)), at
         if not crashed:
@@ -241,19 +243,20 @@ def test_killed_at_any_moment_and_resumed_there_is_one_process(tmp_path: Path) -
     print(f"{at - 1} moments of a restore killed and resumed")
 
 
-def test_killed_at_any_moment_another_console_finishes_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("real", [False, True])
+def test_killed_at_any_moment_another_console_finishes_it(tmp_path: Path, real: bool) -> None:
     """Without the first one's journal: the take-over must work from the store and the node alone."""
-    for at in range(1, 40):
-        practice = Practice(tmp_path / str(at))
+    for at in range(1, 60):
+        practice = Practice(tmp_path / str(at), real=real)
         job = practice.running_job("train", "n0", saves=2)
         practice.reclaim("n0")
-        practice.world.moment = practice.book.moment = Killer(at)
+        practice.kill_at(Killer(at))
         try:
             one(practice.fleet("first"), RestoreWish(job))
             break
         except Crash:
             pass
-        practice.world.moment = practice.book.moment = lambda label: None
+        practice.kill_at(lambda label: None)
         practice.directory = tmp_path / f"{at}-other"
         said = "still runs"
         try:
