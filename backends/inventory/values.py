@@ -14,13 +14,11 @@ from planner.quantities import parse_duration, parse_fraction, parse_hours
 
 Reader = Callable[[Any], Any]
 _CLOCK = re.compile(r"(\d+):(\d\d)(?::(\d\d))?\Z")
-# An alias, or [user@]host[:port]; no character that a shell or an option parser could act on.
+# An alias, or [user@]host[:port] of at most 253 characters, as DNS allows; no character that a shell or an option parser could act on.
 _HOST = r"(?!-)[\w.-]{1,253}"
 _V6 = r"\[?[0-9A-Fa-f:]*:[0-9A-Fa-f:.]+(?:%[\w.-]{1,32})?\]?"
 _SSH = re.compile(rf"(?:(?!-)[\w.-]{{1,64}}@)?(?:{_V6}|{_HOST})(?::\d{{1,5}})?\Z")
 _TRANSPORT = re.compile(r"(?:aws-ssm|gcp-iap):(?!-)[\w./-]{1,253}\Z")
-# The longest host name that DNS allows has 253 characters; a label of it 63.
-_LABEL_LIMIT = 63
 
 
 def text(value: Any) -> str:
@@ -129,15 +127,11 @@ def texts(value: Any) -> dict[str, str]:
 def ssh(value: Any) -> str:
     """An alias from ssh_config, [user@]host[:port], or aws-ssm:… and gcp-iap:…; never a command or an option."""
     result = text(value)
-    if not (_TRANSPORT.match(result) or (_SSH.match(result) and _labels_fit(result))):
+    if not (_TRANSPORT.match(result) or _SSH.match(result)):
         raise ValueError(
             f"{result!r} is no ssh address: an alias from ~/.ssh/config or user@host:port expected"
         )
     return result
-
-
-def _labels_fit(value: str) -> bool:
-    return all(len(label) <= _LABEL_LIMIT for label in re.split(r"[.@:\[\]%]", value))
 
 
 def restore(value: Any) -> str:

@@ -149,6 +149,18 @@ def test_a_users_own_file_is_never_rewritten(tmp_path: Path, place: str) -> None
     assert sorted(path.name for path in tmp_path.rglob("*.toml")) == [own.name]
 
 
+def test_a_file_that_a_person_wrote_where_ours_would_stand_is_theirs(tmp_path: Path) -> None:
+    own = tmp_path / "nodes" / "gpu-a.toml"
+    own.parent.mkdir()
+    own.write_text('[nodes.gpu-a]\nssh = "a"\n', "utf-8")
+    assert not load(tmp_path).ours("nodes", "gpu-a")
+    with pytest.raises(UsageError, match="a file of your own"):
+        remove_node(tmp_path, "gpu-a")
+    own.unlink()
+    add_node(tmp_path, _NODE)
+    assert load(tmp_path).ours("nodes", "gpu-a")
+
+
 def test_a_failed_write_leaves_the_old_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = put_job(tmp_path, Job("j", "gpu-a", priority=1))
 
