@@ -6,7 +6,6 @@ import datetime
 import math
 import re
 from collections.abc import Callable
-from decimal import Decimal
 from typing import Any
 
 from backends.clock import parse_utc
@@ -18,6 +17,8 @@ _CLOCK = re.compile(r"(\d+):(\d\d)(?::(\d\d))?\Z")
 _HOST = r"(?!-)[\w.-]{1,253}"
 _V6 = r"\[?[0-9A-Fa-f:]*:[0-9A-Fa-f:.]+(?:%[\w.-]{1,32})?\]?"
 _SSH = re.compile(rf"(?:(?!-)[\w.-]{{1,64}}@)?(?:{_V6}|{_HOST})(?::\d{{1,5}})?\Z")
+_URL = re.compile(r"[a-z][a-z0-9+-]*://\S+\Z")
+_CREDENTIALS = re.compile(r"[A-Za-z0-9+-]+://[^/]*@")
 _TRANSPORT = re.compile(r"(?:aws-ssm|gcp-iap):(?!-)[\w./-]{1,253}\Z")
 
 
@@ -134,6 +135,16 @@ def ssh(value: Any) -> str:
     return result
 
 
+def url(value: Any) -> str:
+    """A store's URL, without credentials: those come from the environment of the store's own tools."""
+    result = text(value)
+    if _CREDENTIALS.match(result):
+        raise ValueError("a store URL holds no credentials: scheme://bucket/prefix expected")
+    if not _URL.match(result):
+        raise ValueError(f"{result!r} is no store URL, such as file:///srv/reprieve or s3://bucket/prefix")
+    return result
+
+
 def restore(value: Any) -> str:
     """owned, same-pool, any-pool or on-demand-after=DURATION (also as { on-demand-after = "2h" })."""
     if isinstance(value, dict) and list(value) == ["on-demand-after"]:
@@ -162,5 +173,7 @@ def write_duration(seconds: float) -> str:
     for unit, length in (("h", 3600), ("m", 60)):
         if seconds >= length and seconds % length == 0:
             return f"{int(seconds) // length}{unit}"
+    from decimal import Decimal  # only writing needs it, and most commands only read
+
     exact = format(Decimal(repr(seconds)), "f")
     return f"{exact.rstrip('0').rstrip('.') if '.' in exact else exact}s"

@@ -105,6 +105,13 @@ def test_the_environment_can_ask_for_a_machine_format(tmp_path: Path) -> None:
     assert shown.err == ""
 
 
+def test_a_wish_of_the_environment_that_a_command_cannot_meet_is_no_error(tmp_path: Path) -> None:
+    ran = reprieve(tmp_path, "completion", "bash", environ={"REPRIEVE_OUTPUT": "json"})
+    assert ran.code == 0
+    assert ran.out.startswith("# reprieve completion")
+    assert reprieve(tmp_path, "completion", "bash", "-o", "json").code == 2
+
+
 @pytest.mark.parametrize("output", ["json", "yaml", "csv", "name", "ndjson"])
 def test_machine_formats_hold_nothing_but_data(tmp_path: Path, output: str) -> None:
     ran = reprieve(tmp_path, "config", "path", "-o", output, "--color", "always")
@@ -266,6 +273,18 @@ def test_colour_is_for_terminals_and_no_color_is_honoured(tmp_path: Path) -> Non
     assert "\x1b" not in on_a_terminal(tmp_path, "config", "path", "-o", "json", "--color", "always")
     assert "\x1b" not in reprieve(tmp_path, "config", "path").out
     assert "\x1b[1m" in reprieve(tmp_path, "config", "path", "--color", "always").out
+
+
+def test_alone_on_a_terminal_it_is_the_console(tmp_path: Path) -> None:
+    program = (
+        "import sys, types\n"
+        "application = types.ModuleType('console.tui.app')\n"
+        "application.main = lambda context, clock: print('console of', context.name, context.read_only) or 0\n"
+        "sys.modules['console.tui.app'] = application\n" + MAIN
+    )
+    assert "console of default False" in on_a_terminal(tmp_path, code=program)
+    assert "console of default True" in on_a_terminal(tmp_path, "--read-only", code=program)
+    assert "no practice fleet was started" in on_a_terminal(tmp_path, "--context", "practice", code=program)
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -39,7 +39,7 @@ _COMMON = {
     "cwd": st.none() | _TEXT,
     "environment": st.dictionaries(_TEXT, _ANY, max_size=3),
     "engine": st.sampled_from(["auto", "criu", "signal"]),
-    "store": st.just("") | _TEXT,
+    "store": st.sampled_from(["", "file:///srv/s", "s3://bucket/ä"]),
     "hours": st.none() | st.floats(min_value=1e-6, max_value=1e6),
     "interval_s": st.none() | _SECONDS.filter(lambda value: value > 0),
     "max_freeze_s": _SECONDS,

@@ -64,3 +64,14 @@ def test_places_to_restore() -> None:
     for wrong in ("on-demand-after=2", {"on-demand-after": "2h", "x": 1}, 3):
         with pytest.raises(ValueError, match=r"duration|expected"):
             values.restore(wrong)
+
+
+def test_store_urls_hold_no_credentials_and_the_refusal_does_not_repeat_them() -> None:
+    for good in ("file:///srv/reprieve", "s3://bucket/prefix", "gs://b", "az://c/p@2"):
+        assert values.url(good) == good
+    for wrong in ("bucket", "/srv/x", "s3://", "S3 bucket", "file:// x"):
+        with pytest.raises(ValueError, match="no store URL"):
+            values.url(wrong)
+    with pytest.raises(ValueError, match="no credentials") as caught:
+        values.url("s3://key:hunter2@bucket/x")
+    assert "hunter2" not in str(caught.value)
