@@ -153,8 +153,8 @@ class CriuEngine:
                 process = launched.wait(log, request.deadline_s, self.clock)
             except EngineError as error:
                 raise self._explained(error, log, place) from None
-            trees.go_on(process)  # one that was saved while stopped comes back stopped
-            trees.prove_life(process, self.clock)
+            trees.go_on(process, self.clock)  # one that was saved while stopped comes back stopped
+            _prove(process, self.clock)
             if request.scratch is not None:  # a rehearsal ends with the proof
                 launched.kill()
                 return process
@@ -182,7 +182,7 @@ class CriuEngine:
 
     def thaw(self, process: Process) -> None:
         """Let the tree run, ending a criu that holds it."""
-        trees.go_on(process)
+        trees.go_on(process, self.clock)
 
     def end(self, process: Process) -> None:
         """Kill the tree, with its PID namespace when it has its own."""
@@ -195,6 +195,15 @@ class CriuEngine:
 
     def _reap(self) -> None:
         self._launched = [each for each in self._launched if each.child.poll() is None]
+
+
+def _prove(process: Process, clock: Clock) -> None:
+    """Proof of life; a job that finished well in the moment after it came back counts as alive."""
+    try:
+        trees.prove_life(process, clock)
+    except EngineError:
+        if not trees.ended_well(process):
+            raise
 
 
 def _namespaces(process: Process) -> dict[str, str]:

@@ -88,11 +88,13 @@ def run_bounded(
     keep: tuple[int, ...] = (),
     tick: Callable[[], str | None] = lambda: None,
     pause_s: float = 0.01,
+    before_kill: Callable[[], None] = lambda: None,
 ) -> Ended:
     """Run `argv` in its own process group until it ends, `deadline_s` passes, or its log grows too large.
 
     `log` is the file the tool writes; the child inherits the descriptors in `keep`. `tick` is called every `pause_s`
-    and may itself wait a little; a text it returns ends the run for that reason.
+    and may itself wait a little; a text it returns ends the run for that reason. `before_kill` runs before the
+    process group is killed.
 
     Raises:
         EngineError: the program could not be started.
@@ -119,6 +121,7 @@ def run_bounded(
             clock.sleep(pause_s)
     finally:
         if child.returncode is None:
+            before_kill()
             kill_group(child.pid)
             child.wait()
     return Ended(child.returncode, stopped)

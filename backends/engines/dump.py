@@ -144,6 +144,7 @@ class Dump:
                 environment=environment,
                 keep=(told, hear),
                 pause_s=0.0005,
+                before_kill=lambda: trees.detach(self.request.process, self.clock),
                 tick=lambda: self._tick(say, answer, options, frozen),
             )
         finally:
@@ -197,9 +198,9 @@ class Dump:
 
     def _let_go(self) -> None:
         """After a dump that was ended from outside a task may still be stopped: let it run."""
-        trees.detach(self.request.process)
+        trees.detach(self.request.process, self.clock)
         if not self.stopped_before:
-            trees.go_on(self.request.process)
+            trees.go_on(self.request.process, self.clock)
 
     def _judge(self, ended: Ended) -> None:
         """Raise EngineError unless criu says and shows that the dump is whole."""
