@@ -122,12 +122,12 @@ class SshLink:
             async with asyncio.timeout(timeout_s):
                 connection = await self._lasting.get()
                 connected = True
-                async with sessions:
-                    self._under_way += 1
-                    try:
+                self._under_way += 1
+                try:
+                    async with sessions:
                         return await exchange(connection, command, stdin, limit=limit, what=what)
-                    finally:
-                        self._under_way -= 1
+                finally:
+                    self._under_way -= 1
         except TimeoutError:
             if connected and self._under_way == 0:
                 await self._lasting.drop()  # maybe a dead path: keepalives would take longer to find out
