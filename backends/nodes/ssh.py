@@ -210,6 +210,12 @@ class LinkPool:
         await self.connector.close()
 
 
+def user_pool(known_hosts: Path, clock: Clock) -> LinkPool:
+    """The links of this user: `known_hosts` of the context first, then the user's own; aliases of ~/.ssh/config."""
+    own = Path.home() / ".ssh"
+    return LinkPool(known_hosts=(known_hosts, own / "known_hosts"), clock=clock, ssh_config=own / "config")
+
+
 def _same_way(one: Node, other: Node) -> bool:
     return (one.ssh, one.identity_file, one.host_key, one.provider) == (
         other.ssh, other.identity_file, other.host_key, other.provider,

@@ -113,7 +113,7 @@ async def test_other_exit_means_that_the_call_did_not_happen(fleet: Fleet) -> No
 @pytest.mark.parametrize(
     ("output", "message"),
     [
-        (b"x" * ((1 << 20) + 1), "more than 1048576 bytes"),
+        pytest.param(b"x" * ((1 << 20) + 1), "more than 1048576 bytes", id="too long"),
         (b'{"a": 1, "a": 2}', "a key occurs twice"),
         (b'{"a": NaN}', "NaN is not a number"),
         (b'{"a":' * 40 + b"1" + b"}" * 40, "nested deeper"),
