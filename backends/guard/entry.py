@@ -60,7 +60,6 @@ def _answer(layout: Layout, verb: str, document: dict[str, Any]) -> dict[str, An
 
 
 def _serve(layout: Layout, *, detach: bool) -> int:
-    os.umask(0o077)
     layout.prepare()
     argv = [sys.executable, "-m", "backends.guard.entry", "serve"]
     if detach:

@@ -23,7 +23,7 @@ from backends.guard.jobs.tools import Tools, trouble
 from backends.guard.jobs.watching import check_process
 from backends.guard.notices.port import NoticeSource
 from backends.guard.server import Server
-from backends.guard.spawn import detached, is_held, take_lock
+from backends.guard.spawn import detached, is_held, take_lock, unmoved
 from backends.guard.verbs import Verbs
 from backends.records.status import NodeStatus
 
@@ -90,7 +90,7 @@ class Guard:
 
         signal.signal(signal.SIGTERM, told)
         signal.signal(signal.SIGINT, told)
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        unmoved()
 
     def status(self) -> NodeStatus:
         """The answer of the node verb `status`."""
