@@ -87,7 +87,9 @@ class Running:
 
 
 def choose(mode: str, cache: Path) -> tuple[Literal["namespaces", "loopback"], str]:
-    """The mode to use and why; raises UsageError when `namespaces` is asked for and cannot be had."""
+    """The mode to use and why; raises UsageError when what is asked for cannot be had."""
+    if sys.platform != "linux":
+        raise UsageError(f"a practice fleet needs Linux (/proc, subreapers); this is {sys.platform}")
     if mode == "loopback":
         return "loopback", "asked for"
     if mode not in ("auto", "namespaces"):
