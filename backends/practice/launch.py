@@ -32,7 +32,7 @@ from backends.practice.namespaces import run_in_own_namespaces
 from backends.practice.processes import Process
 from backends.xdg import base, private
 
-_STOP_S = 20.0
+_STOP_S = 60.0  # a hundred hosts take a while to tear down
 _LOCK_S = 5.0
 
 
