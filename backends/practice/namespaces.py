@@ -267,17 +267,16 @@ def _middle(init: _Init, status: int, go: int, log: int) -> None:
         for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
         null = os.open("/dev/null", os.O_RDONLY)
-        # Moved above the ones kept, so that one range can be closed.
-        keep = [os.dup2(item, 200 + index, inheritable=False) for index, item in enumerate((status, go))]
         for source, target in ((null, 0), (log, 1), (log, 2)):
             os.dup2(source, target)
-        os.closerange(3, 200)
-        os.closerange(202, 1 << 20)
+        low, high = sorted((status, go))
+        for first, after in ((3, low), (low + 1, high), (high + 1, 1 << 20)):
+            os.closerange(first, after)  # nothing of the daemon's may live on in a host
         syscalls.unshare(_HOST_NAMESPACES)
         child = os.fork()
         if child == 0:
-            _run_init(init, keep[1])
-        os.write(keep[0], f"{child}\n".encode())
+            _run_init(init, go)
+        os.write(status, f"{child}\n".encode())
     except BaseException as error:  # noqa: BLE001  a forked child must never return into the daemon
         os.write(2, traceback.format_exc().encode())
         os.write(status, f"{error}\n".encode())
