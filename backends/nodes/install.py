@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import platform
 from dataclasses import dataclass
+from pathlib import Path
 
 from backends.clean import clean
 from backends.errors import IncompatibleError
 from backends.ids import check_uid, new_uid
 from backends.nodes import bootstrap
-from backends.nodes.bundle import Bundle
+from backends.nodes.bundle import Bundle, build
+from backends.nodes.closures import ClosureError, criu_closure
 from backends.nodes.probe import Look, look, run_bootstrap
 from backends.nodes.ssh import SshLink
+from backends.nodes.wheels import target_of
 
 INSTALL_S = 300.0
 
@@ -63,6 +67,31 @@ class Removed:
 
     removed: tuple[str, ...]
     left: tuple[str, ...]
+
+
+def bundle_for(
+    found: Look, cache: Path, *, version: str, requirements: Path | None = None
+) -> tuple[Bundle, str | None]:
+    """The bundle for a host that was looked at, and why it holds no CRIU (None: it holds one). Blocking.
+
+    A relocatable CRIU goes along wherever it can be used: to root, on this machine's own processor. The guard
+    prefers it to the node's, which is often older than its kernel.
+
+    Raises:
+        IncompatibleError: no compiled packages for that host.
+    """
+    criu: Path | None = None
+    missing: str | None = None
+    if found.uid != 0:
+        missing = "the guard will not run as root, which CRIU needs"
+    elif found.machine != platform.machine():
+        missing = f"this machine cannot fetch a CRIU for {found.machine}; the node's own is used"
+    else:
+        try:
+            criu = criu_closure(cache).root
+        except ClosureError as error:
+            missing = f"{error.message}; the node's own CRIU is used"
+    return build(target_of(found), cache, version=version, criu=criu, requirements=requirements), missing
 
 
 def plan_install(found: Look, bundle: Bundle) -> InstallPlan:
