@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from backends.clean import clean
 from backends.clock import parse_utc
 from backends.clouds.port import InstanceState
-from backends.errors import DamagedError, ReprieveError, UnreachableError
+from backends.errors import DamagedError, NotInstalledError, ReprieveError, UnreachableError
 from backends.ledger.records import JobCurrent, NodeSeen, SaveMeasure
 from backends.records import strict
 from backends.records.event import Event
@@ -101,6 +101,14 @@ class Poller:
         asked_at = fleet.clock.wall()
         try:
             status = await fleet.status(node, timeout_s=STATUS_S)
+        except NotInstalledError as error:
+            known.answered, known.tried, known.error, known.missing = (
+                False,
+                True,
+                error.message,
+                error.message,
+            )
+            return
         except UnreachableError as error:
             known.answered, known.tried, known.error, known.missing = False, True, error.message, ""
             known.cloud = await fleet.instance(node)

@@ -125,6 +125,10 @@ class Truth(Protocol):
         """The newest committed checkpoint on the chain, unopened; None when there is none."""
         ...
 
+    def look(self, uid: str, checkpoint: str, key: str) -> SaveView:
+        """One checkpoint by its manifest alone; `usable` is false, with the reason, when that cannot be read."""
+        ...
+
     def rehearsed(self, uid: str) -> str | None:
         """Where the newest rehearsed checkpoint of the job ran, None when none ever was."""
         ...

@@ -177,6 +177,9 @@ class MemoryTruth:
         chain = self.chain(uid)
         return str(chain[0]) if chain else None
 
+    def look(self, uid: str, checkpoint: str, key: str) -> SaveView:
+        return self.book.saves[uid][CheckpointId.parse(checkpoint)]
+
     def rehearsed(self, uid: str) -> str | None:
         hosts = [
             data["how"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from backends.clock import format_utc
-from backends.errors import DamagedError, ReprieveError
+from backends.errors import CredentialsError, DamagedError, NotInstalledError, ReprieveError
 from backends.ledger.records import Word
 from backends.records.job import Job
 from backends.records.node import Node
@@ -54,7 +54,7 @@ async def ask_node(
     seen = fleet.ledger.nodes().get(node.name)
     try:
         status = await fleet.status(node)
-    except DamagedError as error:
+    except (DamagedError, NotInstalledError, CredentialsError) as error:
         return None, judge_node(Witness(None, True, None, node.cordoned, error.message), limits or Limits())
     except ReprieveError:
         silence = None if seen is None else max(0.0, fleet.clock.wall() - seen.seen_at)
@@ -82,7 +82,8 @@ def kept_word(fleet: Fleet, job: Job, epoch: int) -> Proof | None:
 async def gather(fleet: Fleet, job: Job, failed: dict[int, str] | None = None) -> Evidence:
     """All evidence about `job` now; the store is read first.
 
-    `failed` holds epochs whose guard answered a restore with `failed` and why: its own word that nothing runs.
+    `failed` holds epochs whose guard answered a restore with `failed` and why: its own word that nothing runs, unless
+    its status says otherwise now.
     """
     truth = fleet.truth(job)
     lineage = await fleet.blocking(truth.lineage, job.uid)
@@ -100,7 +101,7 @@ async def gather(fleet: Fleet, job: Job, failed: dict[int, str] | None = None) -
         if status is not None:
             job_status = next((each for each in status.jobs if each.uid == job.uid), None)
             guard = guard_word(status, job_status, running)
-    if failed and running.epoch in failed:
+    if failed and running.epoch in failed and guard.word not in ("running", "restoring"):
         guard = GuardWord("ended", running.guard, running.epoch, fleet.now_text(), failed[running.epoch])
     word = kept_word(fleet, job, running.epoch)
     proof = prove(verdict, guard, epoch=running.epoch, named_guard=running.guard, word=word)

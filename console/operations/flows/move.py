@@ -52,8 +52,12 @@ async def move(
 
 
 async def _check_there(fleet: Fleet, job: Job, to: str) -> None:
-    saves = await fleet.blocking(fleet.truth(job).saves, job.uid, fleet.job_key(job.uid))
-    fingerprint = saves[0].fingerprint if saves else {}
+    truth = fleet.truth(job)
+    newest = await fleet.blocking(truth.newest, job.uid)
+    fingerprint = {}
+    if newest is not None:
+        save = await fleet.blocking(truth.look, job.uid, newest, fleet.job_key(job.uid))
+        fingerprint = save.fingerprint
     placement = await find_place(fleet, job, fingerprint, to=to, exclude={}, force={})
     if placement.node is None:
         raise IncompatibleError(

@@ -41,7 +41,7 @@ async def rehearse(
     document = {
         "request": f"rehearse-{run}-{item}",
         "job": job_document(fleet, job, node),
-        "grant": grant(fleet, job, epoch.epoch, epoch.nonce or "", save.checkpoint),
+        "grant": grant(fleet, job, 0, "", save.checkpoint),
         "checkpoint": save.checkpoint,
     }
     book.intend("rehearse", node=node.name, checkpoint=save.checkpoint)

@@ -25,6 +25,7 @@ from console.operations.truth import Choice, SaveView
 POLL_S = 2.0
 NODE_WAIT_S = 20.0  # how long a node holds one restore call open
 RESTORE_LIMIT_S = 3600.0
+BROKEN_LIMIT = 5
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,7 @@ class _Restore:
         self.truth = fleet.truth(wish.job)
         self.key = fleet.job_key(wish.job.uid)
         self.waited_s = 0.0
+        self.broken = 0  # calls in a row that broke off on a node that answers
         self.claim_first_seen: tuple[int, float] = (0, 0.0)
         self.trusted: frozenset[str] = frozenset()
         self.notes: list[str] = []
@@ -126,7 +128,7 @@ class _Restore:
             step = next_step(self.observed(evidence))
             match step.name:
                 case "done" | "already":
-                    return self.finish(evidence, step)
+                    return await self.finish(evidence, step)
                 case "ask_node":
                     await self.ask_node(evidence)
                 case "write_continues":
@@ -303,8 +305,9 @@ class _Restore:
         while self.fleet.clock.monotonic() < deadline:
             try:
                 answer = await self.fleet.ask(node, "restore", document, timeout_s=NODE_WAIT_S + 20)
-            except UnreachableError:
+            except UnreachableError as error:
                 await self.fleet.clock.pause(POLL_S)
+                await self.broke_off(running.epoch, node, error)
                 return
             except ReprieveError as error:
                 answer = {"state": "failed", "error": error.message}
@@ -313,6 +316,17 @@ class _Restore:
                 return
             self.on_step(f"{node.name}: {answer.get('step') or 'restoring'}")
             await self.fleet.clock.pause(0.2)
+
+    async def broke_off(self, epoch: int, node: Node, error: UnreachableError) -> None:
+        """A call that fails again and again although its guard answers, and says that nothing runs, has failed."""
+        try:
+            _, job = await self.fleet.job_status(node, self.job.uid)
+        except ReprieveError:
+            self.broken = 0
+            return
+        self.broken = self.broken + 1 if job is None or job.epoch < epoch else 0
+        if self.broken >= BROKEN_LIMIT:
+            self.answered(epoch, node.name, {"state": "failed", "error": error.message})
 
     def answered(self, epoch: int, target: str, answer: dict[str, Any]) -> None:
         state = "restored" if answer.get("state") == "restored" else "failed"
@@ -334,7 +348,7 @@ class _Restore:
 
     # -- the end --------------------------------------------------------------------------------------------------
 
-    def finish(self, evidence: Evidence, step: Step) -> Restored:
+    async def finish(self, evidence: Evidence, step: Step) -> Restored:
         """Record what it cost and where the job lives now."""
         running, status = evidence.running, evidence.status
         if running is None or status is None:
@@ -357,6 +371,7 @@ class _Restore:
         if self.book.first("result") is None:
             self.book.observe("result", **asdict(costs))
         if result.state == "restored":
+            await self.attest(result)
             self.keep(result, costs)
         now = self.fleet.clock.wall()
         self.fleet.ledger.put_job(
@@ -373,6 +388,14 @@ class _Restore:
             )
         )
         return result
+
+    async def attest(self, result: Restored) -> None:
+        """It has run on another host than the one that saved it: as good as a rehearsal."""
+        named = next((data for data in self.named.values() if data["epoch"] == result.epoch), None)
+        if named is None or result.checkpoint is None or named.get("made_on") in (None, result.node):
+            return
+        data = {"by": self.fleet.who, "seconds": 0.0, "how": result.node}
+        await self.fleet.blocking(self.truth.mark, self.job.uid, result.checkpoint, "rehearsed", data)
 
     def keep(self, result: Restored, costs: Costs) -> None:
         begin = self.book.first("begin")

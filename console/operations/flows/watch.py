@@ -166,11 +166,15 @@ class Watch:
         try:
             lineage = await self.fleet.blocking(truth.lineage, job.uid)
             newest = await self.fleet.blocking(truth.newest, job.uid)
+            fingerprint = {}
+            if newest is not None:
+                save = await self.fleet.blocking(truth.look, job.uid, newest, self.fleet.job_key(job.uid))
+                fingerprint = save.fingerprint
         except ReprieveError as error:
             self.alert(job.uid, f"job {job.name}: its store cannot be read: {error.message}")
             return WatchedJob(**{**base.__dict__, "busy": True})
         source, count = restores_in_a_row([(epoch.kind, epoch.checkpoint) for epoch in lineage.epochs])
-        placement = await find_place(self.fleet, job, {}, to=None, exclude={}, force={})
+        placement = await find_place(self.fleet, job, fingerprint, to=None, exclude={}, force={})
         return WatchedJob(
             **{
                 **base.__dict__,

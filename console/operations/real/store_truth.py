@@ -139,6 +139,11 @@ class StoreTruth:
         chain = self._lineage(uid).chain(list_job(self._store, uid).checkpoints)
         return str(chain[0]) if chain else None
 
+    def look(self, uid: str, checkpoint: str, key: str) -> SaveView:
+        """One checkpoint by its manifest alone."""
+        identity = CheckpointId.parse(checkpoint)
+        return self._look(uid, identity, JobKey.from_hex(key), self._lineage(uid), Listing(uid))
+
     def rehearsed(self, uid: str) -> str | None:
         """Where the newest rehearsed checkpoint ran."""
         prefix = layout.checkpoints(uid)
