@@ -41,7 +41,12 @@ def trees(into: Path) -> dict[str, bytes]:
 
 
 def test_what_was_saved_comes_back_byte_for_byte(bench: Bench, tmp_path: Path) -> None:
-    images = {"pages-1.img": random.Random(1).randbytes(9_500_000), "core-1.img": b"c", "empty.img": b"", "sub/x": b"y"}
+    images = {
+        "pages-1.img": random.Random(1).randbytes(9_500_000),
+        "core-1.img": b"c",
+        "empty.img": b"",
+        "sub/x": b"y",
+    }
     files = {"log": b"line\n" * 1000, "0001.copy": b""}
     source = make_save(tmp_path / "s", images, files)
     committed = bench.committer().commit(1, source)
@@ -49,7 +54,9 @@ def test_what_was_saved_comes_back_byte_for_byte(bench: Bench, tmp_path: Path) -
     assert not committed.repeated
     assert committed.manifest.size_bytes == sum(map(len, (images | files).values()))
     seen: list[tuple[int, int]] = []
-    manifest = fetch(bench.store, UID, ONE, bench.key, tmp_path / "into", lambda done, of: seen.append((done, of)))
+    manifest = fetch(
+        bench.store, UID, ONE, bench.key, tmp_path / "into", lambda done, of: seen.append((done, of))
+    )
     assert manifest == committed.manifest
     assert trees(tmp_path / "into" / "images") == images
     assert trees(tmp_path / "into" / "files") == files
@@ -77,7 +84,9 @@ def test_nothing_readable_lies_in_the_store(bench: Bench, tmp_path: Path) -> Non
         assert bench.key.hex.encode() not in content
 
 
-def test_a_save_spans_packs_and_memory_stays_small(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_save_spans_packs_and_memory_stays_small(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(packs, "PACK_BYTES", 8 << 20)
     store = FileStore(tmp_path / "store")
     bench = Bench(store=store, key=bench.key, fleet=bench.fleet)
@@ -92,7 +101,9 @@ def test_a_save_spans_packs_and_memory_stays_small(bench: Bench, tmp_path: Path,
     tracemalloc.stop()
     assert len([entry for entry in committed.manifest.packs if entry.size > 1 << 20]) == 8
     assert peak < 40 << 20
-    assert (tmp_path / "into/images/pages-1.img").read_bytes() == (tmp_path / "s/images/pages-1.img").read_bytes()
+    assert (tmp_path / "into/images/pages-1.img").read_bytes() == (
+        tmp_path / "s/images/pages-1.img"
+    ).read_bytes()
 
 
 def test_pages_are_labelled_by_map_and_address(bench: Bench, tmp_path: Path) -> None:
@@ -141,7 +152,9 @@ def test_other_content_needs_the_next_seq(bench: Bench, tmp_path: Path) -> None:
     assert bench.save(tmp_path, 2, content=b"two").checkpoint == CheckpointId(1, 2)
 
 
-def test_leftovers_of_a_failed_attempt_burn_their_seq_but_do_not_block_it(bench: Bench, tmp_path: Path) -> None:
+def test_leftovers_of_a_failed_attempt_burn_their_seq_but_do_not_block_it(
+    bench: Bench, tmp_path: Path
+) -> None:
     memory(bench).script = [Fault("full", "create", "manifest.json")]
     with pytest.raises(FullError):
         bench.save(tmp_path, 1)
@@ -169,7 +182,9 @@ def test_a_manifest_that_timed_out_but_got_there_counts(bench: Bench, tmp_path: 
 
 def test_read_back_finds_what_the_store_did_not_keep(bench: Bench, tmp_path: Path) -> None:
     for kind, operation in (("short", "read_range"), ("short", "read")):
-        memory(bench).script = [Fault(kind, operation, "checkpoints/" if operation == "read" else "packs/", times=0)]  # type: ignore[arg-type]  # literals
+        memory(bench).script = [
+            Fault(kind, operation, "checkpoints/" if operation == "read" else "packs/", times=0)
+        ]  # type: ignore[arg-type]  # literals
         with pytest.raises(DamagedError):
             bench.save(tmp_path, bench.committer().next_seq())
         memory(bench).script = []
@@ -252,7 +267,9 @@ def test_a_link_or_changed_copy_gives_the_save_up(bench: Bench, tmp_path: Path) 
 
 
 def test_details_keep_their_json_form(bench: Bench, tmp_path: Path) -> None:
-    source = replace(make_save(tmp_path / "s", {"a": b"1"}), details={"pids": (1, 2), "deep": {"x": [None, 1.5]}})
+    source = replace(
+        make_save(tmp_path / "s", {"a": b"1"}), details={"pids": (1, 2), "deep": {"x": [None, 1.5]}}
+    )
     bench.committer().commit(1, source)
     manifest = fetch(bench.store, UID, ONE, bench.key, tmp_path / "into")
     assert manifest.details == {"pids": [1, 2], "deep": {"x": [None, 1.5]}}
