@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
@@ -73,9 +74,8 @@ def spawn(argv: list[str], cwd: Path | None = None) -> Process:
     return process
 
 
-def until(condition: object, what: str, deadline_s: float = DEADLINE_S) -> None:
+def until(condition: Callable[[], bool], what: str, deadline_s: float = DEADLINE_S) -> None:
     """Wait for `condition()` with a deadline."""
-    assert callable(condition)
     end = CLOCK.monotonic() + deadline_s
     while not condition():
         assert CLOCK.monotonic() < end, f"{what}: not within {deadline_s} s"
