@@ -15,6 +15,7 @@ from console.registry.model import Command
 from console.tui import themes
 from console.tui.desk import Desk
 from console.tui.model import command_line
+from console.tui.model.cells import Cell
 from console.tui.model.incoming import safe
 from console.tui.poll import Feed
 from console.tui.screens.board import Board
@@ -23,7 +24,6 @@ from console.tui.screens.events import Events
 from console.tui.screens.fleet import Fleet
 from console.tui.screens.jobs import Jobs
 from console.tui.screens.overlays import Help, Operations
-from console.tui.model.cells import Cell
 from console.tui.source import FleetSource
 from console.tui.tasks import Operation, Tasks
 from console.tui.widgets.bars import GuideStrip
@@ -37,6 +37,8 @@ class ConsoleApp(App[int]):
 
     TITLE = "reprieve"
     CSS_PATH = "console.tcss"
+    HORIZONTAL_BREAKPOINTS = [(0, "-micro"), (40, "-tiny"), (80, "-narrow"), (100, "-mid"), (160, "-wide")]  # noqa: RUF012 - Textual declares it so
+    VERTICAL_BREAKPOINTS = [(0, "-flat"), (10, "-short"), (24, "-normal"), (34, "-high"), (44, "-tall")]  # noqa: RUF012 - the same
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("1", "screen('fleet')", "Fleet", show=False, id="nav.fleet"),
         Binding("2", "screen('jobs')", "Jobs", show=False, id="nav.jobs"),
@@ -184,9 +186,11 @@ class ConsoleApp(App[int]):
     def _live_bindings(self) -> list[tuple[str, str, str]]:
         found: dict[tuple[str, str], list[str]] = {}
         for node, binding, enabled, _tip in self.screen.active_bindings.values():
-            if binding.system or not binding.description:
+            if not binding.id or not binding.description:  # Textual's own have no id
                 continue
-            group = "everywhere" if node is self else "this screen" if isinstance(node, Screen) else "the list"
+            group = (
+                "everywhere" if node is self else "this screen" if isinstance(node, Screen) else "the list"
+            )
             words = binding.description + ("" if enabled else "  (not now)")
             keys = found.setdefault((group, words), [])
             keys.append(binding.key_display or self.get_key_display(binding))
@@ -208,7 +212,9 @@ class ConsoleApp(App[int]):
                 self.exit(0)
 
         stay = Choice("stay", Cell(f"{running} operation(s) of this console still run", "muted"))
-        leave = Choice("quit", Cell("they stop here; `reprieve operations list` shows how far they got", "warn"))
+        leave = Choice(
+            "quit", Cell("they stop here; `reprieve operations list` shows how far they got", "warn")
+        )
         self.push_screen(Choose("Quit?", [stay, leave]), chosen)
 
     def on_prompt_entered(self, event: Prompt.Entered) -> None:
@@ -279,7 +285,9 @@ class ConsoleApp(App[int]):
         yield SystemCommand("Operations", "what runs now", self.action_operations)
         yield SystemCommand("Help", "keys and words", self.action_help)
         for short in themes.SHORT:
-            yield SystemCommand(f"Theme {short}", "change the colours", lambda short=short: self._choose_theme(short))
+            yield SystemCommand(
+                f"Theme {short}", "change the colours", lambda short=short: self._choose_theme(short)
+            )
         yield SystemCommand("Quit", "leave; jobs run on", self.action_leave)
 
 

@@ -5,7 +5,7 @@ Good and bad are blue and orange, which stay apart for colour-blind eyes; words 
 
 from __future__ import annotations
 
-from textual.theme import Theme
+from textual.theme import BUILTIN_THEMES, Theme
 
 NIGHT = "reprieve-night"
 CONTRAST = "reprieve-contrast"
@@ -65,6 +65,7 @@ _CONTRAST = {
     "scrollbar-corner-color": "#000000",
 }
 _TERMINAL = {
+    **BUILTIN_THEMES["ansi-dark"].variables,
     "tone-muted": "ansi_bright_black",
     "tone-ok": "ansi_bright_blue",
     "tone-info": "ansi_cyan",
@@ -80,15 +81,6 @@ _TERMINAL = {
     "cursor-back-blurred": "ansi_black",
     "bar-back": "ansi_default",
     "dialog-back": "ansi_black",
-    "block-cursor-foreground": "ansi_black",
-    "block-cursor-background": "ansi_white",
-    "input-cursor-background": "ansi_white",
-    "input-cursor-foreground": "ansi_black",
-    "input-cursor-text-style": "none",
-    "input-selection-background": "ansi_bright_blue",
-    "input-selection-foreground": "ansi_black",
-    "screen-selection-background": "ansi_bright_blue",
-    "screen-selection-foreground": "ansi_black",
 }
 
 THEMES: tuple[Theme, ...] = (
@@ -110,7 +102,11 @@ THEMES: tuple[Theme, ...] = (
 
 def defaults() -> dict[str, str]:
     """Values of our own variables for a theme that is not ours."""
-    return {name: value for name, value in _NIGHT.items() if name.startswith(("tone-", "line", "cursor-", "bar-", "dialog-"))}
+    return {
+        name: value
+        for name, value in _NIGHT.items()
+        if name.startswith(("tone-", "line", "cursor-", "bar-", "dialog-"))
+    }
 
 
 SHORT = {"night": NIGHT, "contrast": CONTRAST, "terminal": TERMINAL}

@@ -129,7 +129,17 @@ def job(name: str, state: str, node: str | None, risk_s: float | None, **more: A
 
 
 def node(name: str, state: str = "ok", **more: Any) -> NodeRow:
-    facts = more.pop("facts", {"kernel": "6.12.9", "criu": "4.2", "arch": "x86_64", "gpus": "8x H100", "cpus": "96", "memory": "2.0 TiB"})
+    facts = more.pop(
+        "facts",
+        {
+            "kernel": "6.12.9",
+            "criu": "4.2",
+            "arch": "x86_64",
+            "gpus": "8x H100",
+            "cpus": "96",
+            "memory": "2.0 TiB",
+        },
+    )
     record = NodeRow(
         name=name, state=state, reason=more.pop("reason", ""), pool=more.pop("pool", "aws/us-east-1/p5.48xlarge/linux"),  # type: ignore[arg-type]  # states of the story
         provider=more.pop("provider", "aws"), age_s=more.pop("age_s", 2.0), notice=more.pop("notice", "none"),

@@ -61,8 +61,10 @@ async def draw(shot: Shot, folder: Path) -> Path:
     os.environ.pop("NO_COLOR", None)
     if theme == "mono":
         os.environ["NO_COLOR"] = "1"
-    app = ConsoleApp(fleet, clock, theme=theme if theme in (themes.CONTRAST, themes.TERMINAL) else themes.NIGHT)
-    async with app.run_test(size=size) as pilot:
+    app = ConsoleApp(
+        fleet, clock, theme=theme if theme in (themes.CONTRAST, themes.TERMINAL) else themes.NIGHT
+    )
+    async with app.run_test(size=size, notifications=True) as pilot:
         await pilot.pause()
         await pilot.pause()
         if theme == "guide":

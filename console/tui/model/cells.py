@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -44,13 +45,18 @@ GAP = 2  # blank cells between columns
 def fit(columns: Sequence[Column[R]], width: int, longest: int = 0) -> list[tuple[Column[R], int]]:
     """The columns that fit into `width` cells, in their own order, each with its width.
 
-    Columns are dropped by priority, highest first; the first column always stays and is cut to `width`. What is
+    Columns are taken by priority, lowest number first, as long as they fit; the first column always stays, cut to
+    `width`. What is
     left goes to the first column up to `longest` (the longest name there is), then to the last that can grow.
     """
-    keep = sorted(columns, key=lambda column: column.priority)
-    while len(keep) > 1 and _needed(keep) > width:
-        keep.pop()
-    chosen = [column for column in columns if column in keep]
+    keep: list[str] = []
+    used = -GAP
+    for column in sorted(columns, key=lambda column: column.priority):
+        if keep and used + GAP + column.width > width:
+            break
+        keep.append(column.id)
+        used += GAP + column.width
+    chosen = [column for column in columns if column.id in keep]
     widths = [column.width for column in chosen]
     widths[0] = max(1, min(widths[0], width))
     left = width - sum(widths) - GAP * (len(chosen) - 1)
@@ -64,16 +70,12 @@ def fit(columns: Sequence[Column[R]], width: int, longest: int = 0) -> list[tupl
     return list(zip(chosen, widths, strict=True))
 
 
-def _needed(columns: Sequence[Column[R]]) -> int:
-    return sum(column.width for column in columns) + GAP * (len(columns) - 1)
-
-
 def gauge(share: float | None, width: int) -> str:
     """A bar of `width` cells for a share of 1: heavy line for the part used, light for the rest.
 
     More than 1 fills it and ends in `▶`; unknown is blank. The two line weights differ without colour.
     """
-    if share is None or share != share or width < 1:
+    if share is None or math.isnan(share) or width < 1:
         return " " * max(0, width)
     if share > 1:
         return "━" * (width - 1) + "▶"

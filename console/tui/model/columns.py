@@ -9,7 +9,17 @@ from console.tui.model.cells import NOTHING, Cell, Column, Value, gauge
 from console.tui.model.words import Tone
 
 GAUGE_WIDTH = 10
-QUIET = ("paused", "finished", "stopped", "failed", "ended_unknown", "zombie", "restoring", "waiting_proof", "waiting_capacity")
+QUIET = (
+    "paused",
+    "finished",
+    "stopped",
+    "failed",
+    "ended_unknown",
+    "zombie",
+    "restoring",
+    "waiting_proof",
+    "waiting_capacity",
+)
 ENDED = ("finished", "stopped", "failed", "ended_unknown")
 
 
@@ -22,6 +32,13 @@ def job_state(job: JobRow) -> Cell:
     """The job's state as glyph, word and tone."""
     word = words.of(words.JOB, job.state)
     return Cell(str(word), word.tone)
+
+
+def _why(reason: str, state: Cell) -> Cell:
+    """The reason in its state's tone; quiet states and alarms are toned down so that the words can be read."""
+    if not reason:
+        return Cell("")
+    return Cell(reason, "bad" if state.tone == "alarm" else "muted" if state.tone == "ok" else state.tone)
 
 
 def risk_share(job: JobRow, now: float) -> float | None:
@@ -72,16 +89,16 @@ JOBS: tuple[Column[JobRow], ...] = (
     Column("risk", "AT RISK", risk, risk_now, 8, right=True, priority=2),
     Column("share", "OF INTERVAL", _risk_gauge, risk_share, 11, priority=5),
     Column("saved", "LAST SAVE", lambda j, now: plain(_time(j.frozen_at, now)), lambda j, _: j.frozen_at, 11, right=True, priority=3),
-    Column("node", "NODE", lambda j, _: plain(j.node), lambda j, _: j.node, 12, grow=12, priority=4),
+    Column("node", "NODE", lambda j, _: plain(j.node), lambda j, _: j.node, 12, grow=6, priority=4),
     Column("next", "NEXT", next_save, lambda j, now: _since(j.next_save_at, now), 8, right=True, priority=6),
     Column("interval", "EVERY", lambda j, _: plain(_length(j.interval_s)), lambda j, _: j.interval_s, 7, right=True, priority=7),
-    Column("engine", "ENGINE", lambda j, _: plain(j.engine), lambda j, _: j.engine, 9, priority=8),
+    Column("engine", "ENGINE", lambda j, _: plain(j.engine), lambda j, _: j.engine, 9, priority=9),
     Column("size", "SIZE", lambda j, _: plain(_bytes(j.size_bytes)), lambda j, _: j.size_bytes, 8, right=True, priority=9),
     Column("freeze", "PAUSE", lambda j, _: plain(_pause(j.freeze_s)), lambda j, _: j.freeze_s, 7, right=True, priority=10),
     Column("checkpoint", "CHECKPOINT", lambda j, _: plain(j.checkpoint), lambda j, _: j.checkpoint, 10, right=True, priority=11),
     Column("pid", "PID", lambda j, _: plain(_number(j.pid)), lambda j, _: j.pid, 7, right=True, priority=13),
     Column("progress", "PROGRESS", lambda j, _: plain(j.progress, "muted"), lambda j, _: j.progress, 12, grow=20, priority=12),
-    Column("why", "WHY", lambda j, _: plain(j.reason, job_state(j).tone if job_state(j).tone != "alarm" else "bad"), lambda j, _: j.reason, 20, grow=80, priority=8),
+    Column("why", "WHY", lambda j, _: _why(j.reason, job_state(j)), lambda j, _: j.reason, 20, grow=80, priority=8),
 )  # fmt: skip
 
 
@@ -112,6 +129,12 @@ def stale(node: NodeRow) -> bool:
     return node.state in ("late", "unreachable", "lost")
 
 
+def pool(name: str | None) -> str | None:
+    """A pool for a narrow column, what tells pools apart first: `p5.48xlarge us-east-1`."""
+    parts = (name or "").split("/")
+    return f"{parts[2]} {parts[1]}" if len(parts) == 4 else name
+
+
 def _node_name(node: NodeRow, _now: float) -> Cell:
     return Cell(("~" if stale(node) else "") + node.name, "muted" if stale(node) else "strong")
 
@@ -126,18 +149,18 @@ def nodes(taken_at: float) -> tuple[Column[NodeRow], ...]:
 
     def age_cell(node: NodeRow, now: float) -> Cell:
         value = age(node, taken_at, now)
-        return plain(text.brief(value), "muted" if node.state == "ok" else "warn") if value is not None else NOTHING
+        return plain(text.brief(value), "warn" if stale(node) else "muted") if value is not None else NOTHING
 
     return (
         Column("node", "NODE", _node_name, lambda n, _: n.name, 13, grow=24),
         Column("state", "STATE", lambda n, _: node_state(n), lambda n, _: n.state, 13, priority=1),
         Column("age", "SEEN", age_cell, lambda n, now: age(n, taken_at, now), 5, right=True, priority=3),
         Column("notice", "NOTICE", lambda n, now: notice(n, taken_at, now), lambda n, now: notice_left(n, taken_at, now), 15, priority=2),
-        Column("jobs", "JOBS", lambda n, _: plain(", ".join(n.jobs)), lambda n, _: ", ".join(n.jobs), 14, grow=20, priority=4),
-        Column("pool", "POOL", lambda n, _: plain(n.pool, "muted"), lambda n, _: n.pool, 16, grow=22, priority=6),
+        Column("jobs", "JOBS", lambda n, _: plain(", ".join(n.jobs)), lambda n, _: ", ".join(n.jobs), 14, grow=8, priority=4),
+        Column("pool", "POOL", lambda n, _: plain(pool(n.pool), "muted"), lambda n, _: n.pool, 16, grow=22, priority=6),
         Column("provider", "CLOUD", lambda n, _: plain(n.provider), lambda n, _: n.provider, 8, priority=8),
         Column("gpus", "GPU", lambda n, _: plain(n.facts.get("gpus")), lambda n, _: n.facts.get("gpus"), 9, grow=8, priority=7),
-        Column("why", "WHY", lambda n, _: plain(n.reason, node_state(n).tone), lambda n, _: n.reason, 14, grow=60, priority=5),
+        Column("why", "WHY", lambda n, _: _why(n.reason, node_state(n)), lambda n, _: n.reason, 22, grow=70, priority=5),
         Column("criu", "CRIU", lambda n, _: plain(n.facts.get("criu")), lambda n, _: n.facts.get("criu"), 6, priority=9),
         Column("kernel", "KERNEL", lambda n, _: plain(n.facts.get("kernel")), lambda n, _: n.facts.get("kernel"), 10, grow=8, priority=10),
         Column("address", "ADDRESS", lambda n, _: plain(n.address, "muted"), lambda n, _: n.address, 16, grow=8, priority=11),

@@ -10,7 +10,14 @@ from dataclasses import dataclass, field
 from console.registry.model import Command
 
 MODES = ("fleet", "jobs", "events")
-_ALIASES = {"nodes": "fleet", "job": "jobs", "reclaims": "events", "ops": "operations", "q": "quit", "h": "help"}
+_ALIASES = {
+    "nodes": "fleet",
+    "job": "jobs",
+    "reclaims": "events",
+    "ops": "operations",
+    "q": "quit",
+    "h": "help",
+}
 LOCAL = {
     "fleet": "the nodes", "jobs": "the jobs", "events": "what happened",
     "operations": "what runs now", "help": "keys and words", "theme": "theme NAME", "filter": "filter this table",

@@ -54,13 +54,18 @@ def _risk_lines(row: JobRow, now: float) -> tuple[Line, ...]:
     tone = columns.risk_tone(row, now)
     meter = Cell("of the interval: unknown", "muted")
     if share is not None:
-        meter = Cell(f"{gauge(share, 20)} {share:.0%} of {text.duration(row.interval_s)}", tone)
+        times = f"{share:.0%} of the interval" if share <= 2 else f"{share:.1f} times the interval"
+        meter = Cell(f"{gauge(share, 20)} {times}, {text.duration(row.interval_s)}", tone)
     state = columns.job_state(row)
     why = (Cell(row.reason, "muted" if state.tone in ("ok", "muted") else "plain"),) if row.reason else ()
     lines = [_line("", risk_sentence(row, now)), _line("", meter), _line("state", state)]
     lines += [_line("why", *why)] if why else []
     if row.stale and row.observed_at is not None:
-        lines.append(_line("", Cell(f"~ last known {text.brief(now - row.observed_at)} ago: the node is silent", "warn")))
+        lines.append(
+            _line(
+                "", Cell(f"~ last known {text.brief(now - row.observed_at)} ago: the node is silent", "warn")
+            )
+        )
     return tuple(lines)
 
 
@@ -71,7 +76,12 @@ def _protection_lines(row: JobRow, now: float) -> tuple[Line, ...]:
     return (
         _line("last save", saved),
         _line("pause, size", Cell(f"{text.pause(row.freeze_s)}, {text.size(row.size_bytes)}")),
-        _line("interval", Cell(text.duration(row.interval_s)), Cell("  next in ", "muted"), columns.next_save(row, now)),
+        _line(
+            "interval",
+            Cell(text.duration(row.interval_s)),
+            Cell("  next in ", "muted"),
+            columns.next_save(row, now),
+        ),
         _line("store", plain(row.store or None)),
     )
 
@@ -108,14 +118,18 @@ def _checkpoints(view: FleetView, row: JobRow, now: float) -> tuple[Line, ...]:
     return tuple(lines) or (_line("", Cell("none seen by this console yet", "muted")),)
 
 
-def history(view: FleetView, now: float, *, job: str | None = None, node: str | None = None, limit: int = 8) -> tuple[Line, ...]:
+def history(
+    view: FleetView, now: float, *, job: str | None = None, node: str | None = None, limit: int = 8
+) -> tuple[Line, ...]:
     """The newest events of a job, a node, or the whole fleet, newest first."""
     chosen = [
         event
         for event in view.events
         if (job is None or event.job == job) and (node is None or event.node == node)
     ][-limit:]
-    return tuple(event_line(event, now) for event in reversed(chosen)) or (_line("", Cell("no events", "muted")),)
+    return tuple(event_line(event, now) for event in reversed(chosen)) or (
+        _line("", Cell("no events", "muted")),
+    )
 
 
 def event_line(event: Event, now: float) -> Line:
@@ -133,12 +147,14 @@ def node(view: FleetView, row: NodeRow, now: float) -> tuple[Section, ...]:
     seen = columns.age(row, view.taken_at, now)
     head = [
         _line("state", columns.node_state(row)),
-        _line("why", plain(row.reason or None, "plain")),
+        *([_line("why", plain(row.reason))] if row.reason else []),
         _line("last answer", Cell(f"{text.duration(seen)} ago" if seen is not None else "never")),
         _line("notice", columns.notice(row, view.taken_at, now)),
     ]
     if row.notice == "unreadable":
-        head.append(_line("", Cell("the provider's notices cannot be read there: only saves protect", "warn")))
+        head.append(
+            _line("", Cell("the provider's notices cannot be read there: only saves protect", "warn"))
+        )
     return (
         Section("now", tuple(head)),
         Section("jobs", _jobs_on(view, row, now)),
@@ -152,7 +168,11 @@ def _jobs_on(view: FleetView, row: NodeRow, now: float) -> tuple[Line, ...]:
     lines: list[Line] = []
     for name in row.jobs:
         item = known.get(name)
-        cells = (NOTHING,) if item is None else (columns.job_state(item), Cell("  at risk ", "muted"), columns.risk(item, now))
+        cells = (
+            (NOTHING,)
+            if item is None
+            else (columns.job_state(item), Cell("  at risk ", "muted"), columns.risk(item, now))
+        )
         lines.append(_line(name, *cells))
     return tuple(lines) or (_line("", Cell("none", "muted")),)
 
@@ -203,5 +223,3 @@ def _value(name: str, value: object) -> str:
 
 def _text(value: object) -> str:
     return text.UNKNOWN if value is None else str(value)
-
-

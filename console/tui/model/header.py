@@ -9,7 +9,11 @@ from console.tui.model import text
 from console.tui.model.cells import Cell
 
 # Age in seconds from which a source is LATE and STALE; published figures age more slowly than machines.
-_LIMITS = {"prices": (7200.0, 86400.0), "bands": (3 * 86400.0, 14 * 86400.0), "advisor": (3 * 86400.0, 14 * 86400.0)}
+_LIMITS = {
+    "prices": (7200.0, 86400.0),
+    "bands": (3 * 86400.0, 14 * 86400.0),
+    "advisor": (3 * 86400.0, 14 * 86400.0),
+}
 _USUAL = (15.0, 60.0)
 
 

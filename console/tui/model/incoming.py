@@ -56,20 +56,18 @@ class Doorman:
     def admit(self, view: FleetView) -> FleetView:
         """The snapshot with every text cleaned."""
         known: dict[tuple[str, str], tuple[Any, Any]] = {}
-        rows = {
-            "nodes": tuple(self._row("node", node.name, node, known) for node in view.nodes),
-            "jobs": tuple(self._row("job", job.uid or job.name, job, known) for job in view.jobs),
-            "events": tuple(self._row("event", event.id, event, known) for event in view.events),
-            "operations": tuple(self._row("operation", row.id, row, known) for row in view.operations),
-        }
-        self._known = known
-        return dataclasses.replace(
+        result = dataclasses.replace(
             view,
+            nodes=tuple(self._row("node", node.name, node, known) for node in view.nodes),
+            jobs=tuple(self._row("job", job.uid or job.name, job, known) for job in view.jobs),
+            events=tuple(self._row("event", event.id, event, known) for event in view.events),
+            operations=tuple(self._row("operation", row.id, row, known) for row in view.operations),
             context=safe(view.context),
             controller=None if view.controller is None else safe(view.controller),
             source_ages_s=safe_value(view.source_ages_s),
-            **rows,
         )
+        self._known = known
+        return result
 
     def _row(self, kind: str, key: str, row: T, known: dict[tuple[str, str], tuple[Any, Any]]) -> T:
         before = self._known.get((kind, key))

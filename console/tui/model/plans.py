@@ -85,7 +85,13 @@ def raised(tier: int, view: FleetView) -> int:
 
 def _step(view: FleetView, job: JobRow, verb: str, **options: str) -> Step:
     arguments: dict[str, Any] = {"name": job.name, **options}
-    line = ["reprieve", *(["--context", view.context] if view.context != "default" else []), "jobs", verb, job.name]
+    line = [
+        "reprieve",
+        *(["--context", view.context] if view.context != "default" else []),
+        "jobs",
+        verb,
+        job.name,
+    ]
     for name, value in options.items():
         line += [f"--{name}", value]
     return Step(f"jobs {verb}", arguments, job.name, identity_of(job), shlex.join(line))
@@ -96,7 +102,7 @@ def save(view: FleetView, jobs: Sequence[JobRow], now: float, hidden: int = 0) -
     facts = _who(jobs)
     if len(jobs) == 1:
         facts += (
-            ("expected pause", Cell(f"about {text.pause(jobs[0].freeze_s)}" if jobs[0].freeze_s is not None else "unknown: no save yet")),
+            ("pause", Cell(f"about {text.pause(jobs[0].freeze_s)}" if jobs[0].freeze_s is not None else "unknown: no save yet")),
             ("size", Cell(text.size(jobs[0].size_bytes) if jobs[0].size_bytes is not None else "unknown: no save yet")),
             ("at risk now", columns.risk(jobs[0], now)),
         )  # fmt: skip
@@ -115,8 +121,14 @@ def restore(view: FleetView, job: JobRow, target: str | None, now: float) -> Pla
     lost = risk_now(job, now)
     notes = [Cell("Refused without proof that the old process is gone: a time-out is no proof.", "muted")]
     if job.state in ("protected", "unrehearsed", "overdue", "paused", "trial") and not job.stale:
-        notes.insert(0, Cell(f"{job.name} is running on {job.node}: move (M) saves first and loses nothing.", "warn"))
-    loss = Cell(f"{text.duration(lost)} and counting", columns.risk_tone(job, now)) if lost is not None else Cell("unknown", "warn")
+        notes.insert(
+            0, Cell(f"{job.name} is running on {job.node}: move (M) saves first and loses nothing.", "warn")
+        )
+    loss = (
+        Cell(f"{text.duration(lost)} and counting", columns.risk_tone(job, now))
+        if lost is not None
+        else Cell("unknown", "warn")
+    )
     options = {} if target is None else {"to": target}
     return Plan(
         title=f"Restore {job.name}",
@@ -127,7 +139,7 @@ def restore(view: FleetView, job: JobRow, target: str | None, now: float) -> Pla
             *_who([job]),
             ("checkpoint", Cell(f"{job.checkpoint or text.UNKNOWN}, frozen {text.time_of_day(job.frozen_at, now)}")),
             ("work lost", loss),
-            ("bytes to fetch", Cell(text.size(job.size_bytes))),
+            ("to fetch", Cell(text.size(job.size_bytes))),
             ("from", Cell(job.node or text.UNKNOWN)),
             ("to", Cell(target or ANY, "accent")),
             ("new epoch", Cell(str(job.epoch + 1) if job.epoch is not None else text.UNKNOWN)),
@@ -161,7 +173,9 @@ def suspend(view: FleetView, jobs: Sequence[JobRow], now: float, hidden: int = 0
     verb = "resume" if resume else "pause"
     warning = Cell("Saving on the interval starts again; the job itself is untouched.", "muted")
     if not resume:
-        warning = Cell("No saves until resumed: work at risk grows without limit. The job itself is untouched.", "warn")
+        warning = Cell(
+            "No saves until resumed: work at risk grows without limit. The job itself is untouched.", "warn"
+        )
     facts = _who(jobs)
     if len(jobs) == 1:
         facts += (("at risk now", columns.risk(jobs[0], now)),)
@@ -185,13 +199,12 @@ def _who(jobs: Sequence[JobRow]) -> tuple[tuple[str, Cell], ...]:
         more = f" and {len(jobs) - 20} more" if len(jobs) > 20 else ""
         return (("jobs", Cell(", ".join(names) + more)),)
     job = jobs[0]
-    facts = (
+    return (
         ("job", Cell(job.name, "strong")),
         ("uid", Cell(job.uid or text.UNKNOWN)),
         ("state", columns.job_state(job)),
         ("process", Cell(f"pid {_or_none(job.pid)} on {_or_none(job.node)}, epoch {_or_none(job.epoch)}")),
     )
-    return facts
 
 
 def _hidden(count: int) -> tuple[Cell, ...]:
@@ -217,8 +230,14 @@ def targets(view: FleetView, job: JobRow, *, anywhere: bool) -> tuple[Target, ..
     """
     rows = [_target(node, job) for node in view.nodes]
     rows.sort(key=lambda row: (not row.fits, row.label))
-    first = Target(None, ANY, Cell("the gate picks: same machine type, free, nothing else running", "muted"), fits=True)
+    first = Target(
+        None, ANY, Cell("the gate picks: same machine type, free, nothing else running", "muted"), fits=True
+    )
     return ((first,) if anywhere else ()) + tuple(rows)
+
+
+def _calm(tone: words.Tone) -> words.Tone:
+    return "bad" if tone == "alarm" else tone
 
 
 def _target(node: NodeRow, job: JobRow) -> Target:
@@ -226,8 +245,18 @@ def _target(node: NodeRow, job: JobRow) -> Target:
     if node.name == job.node and node.state == "ok":
         return Target(node.name, node.name, Cell("runs here now", "muted"), fits=False)
     if node.state != "ok":
-        return Target(node.name, node.name, Cell(f"{state}{': ' + node.reason if node.reason else ''}", state.tone), fits=False)
+        return Target(
+            node.name,
+            node.name,
+            Cell(f"{state}{': ' + node.reason if node.reason else ''}", _calm(state.tone)),
+            fits=False,
+        )
     if node.notice == "notice":
-        return Target(node.name, node.name, Cell("◆ NOTICE: it is being taken", "alarm"), fits=False)
+        return Target(node.name, node.name, Cell("◆ NOTICE: it is being taken", "bad"), fits=False)
     busy = f"runs {', '.join(node.jobs)}" if node.jobs else "free"
-    return Target(node.name, node.name, Cell(f"{state} · {busy}{' · ' + node.pool if node.pool else ''}", "plain" if node.jobs else "ok"), fits=True)
+    return Target(
+        node.name,
+        node.name,
+        Cell(f"{state} · {busy}{' · ' + node.pool if node.pool else ''}", "plain" if node.jobs else "ok"),
+        fits=True,
+    )

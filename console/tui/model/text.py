@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 
 UNKNOWN = "–"
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
@@ -10,7 +11,7 @@ _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 def duration(seconds: float | None) -> str:
     """A length of time in two units at most: `42s`, `4m 12s`, `1h 07m`, `2d 03h`; a minus for negative ones."""
-    if seconds is None or seconds != seconds or abs(seconds) == float("inf"):
+    if seconds is None or not math.isfinite(seconds):
         return UNKNOWN
     whole = int(abs(seconds))
     sign = "-" if seconds <= -1 else ""
@@ -31,7 +32,7 @@ def brief(seconds: float | None) -> str:
 
 def pause(seconds: float | None) -> str:
     """How long a job stood still: milliseconds below one second, one decimal below ten."""
-    if seconds is None or seconds != seconds:
+    if seconds is None or not math.isfinite(seconds):
         return UNKNOWN
     if seconds < 1:
         return f"{seconds * 1000:.0f}ms"

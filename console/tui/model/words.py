@@ -70,9 +70,9 @@ OPERATION: dict[str, Word] = {
 
 # First match wins; the kind of an event is dotted lower case.
 _EVENTS: tuple[tuple[str, Word], ...] = (
-    ("notice.", Word("◆", "", "alarm")),
-    ("job.zombie", Word("✖", "", "alarm")),
-    ("node.lost", Word("✗", "", "alarm")),
+    ("notice.", Word("◆", "", "bad")),
+    ("job.zombie", Word("✖", "", "bad")),
+    ("node.lost", Word("✗", "", "bad")),
     ("job.isolated", Word("⊘", "", "bad")),
     ("restore.done", Word("✓", "", "ok")),
     ("restore.", Word("↻", "", "info")),

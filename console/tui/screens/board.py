@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar, Generic, TypeVar
 
+from rich.style import Style
+from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -17,24 +19,24 @@ from console.tui.model.detail import Section
 from console.tui.model.plans import Plan
 from console.tui.screens.choose import Choice, Choose
 from console.tui.screens.dialog import Confirm
-from console.tui.widgets.bars import ContextBar, GuideStrip, KeyFooter, Quiet
+from console.tui.widgets.bars import TABS, ContextBar, GuideStrip, KeyFooter, Quiet
 from console.tui.widgets.detail import DetailPane
 from console.tui.widgets.prompt import Prompt
 from console.tui.widgets.table import RowTable
+from console.tui.widgets.tones import tone
 
 R = TypeVar("R")
+TAB_LINE = 34  # lines from which the context bar has a line of tabs (the style sheet's `-high`)
 
 
 class Board(Screen[None], Generic[R]):
     """One screen of the console. Layouts by size are in the style sheet."""
 
     AUTO_FOCUS = "#table"
-    HORIZONTAL_BREAKPOINTS = [(0, "-micro"), (40, "-tiny"), (80, "-narrow"), (100, "-mid"), (160, "-wide")]
-    VERTICAL_BREAKPOINTS = [(0, "-flat"), (10, "-short"), (24, "-normal"), (34, "-high"), (44, "-tall")]
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("colon", "prompt(':')", "words", key_display=":", id="nav.command"),
         Binding("slash", "prompt('/')", "filter", key_display="/", id="nav.filter"),
-        Binding("escape", "back", "back", show=False, id="nav.back"),
+        Binding("escape", "back", "back", key_display="esc", id="nav.back"),
         Binding("o", "sort", "sort", show=False, id="view.sort"),
         Binding("z", "zoom", "zoom", show=False, id="view.zoom"),
         Binding("d", "zoom", "detail", show=False, id="row.describe"),
@@ -78,6 +80,19 @@ class Board(Screen[None], Generic[R]):
         return None
 
     # -- drawing
+
+    def title_of(self, number: str) -> Text:
+        """The table's title with its row count; in low terminals, which have no tab line, all three screens."""
+        here = Text(f"{self.MODE.capitalize()} {number}", tone(self, "strong"))
+        if self.size.height >= TAB_LINE:
+            return here
+        muted = tone(self, "muted") + Style(bold=False)
+        parts = []
+        for place, (mode, name) in enumerate(TABS, 1):
+            parts.append(
+                Text(f"{place} ", muted) + here if mode == self.MODE else Text(f"{place} {name}", muted)
+            )
+        return Text("  ").join(parts)
 
     def compose(self) -> ComposeResult:
         """Bars, table, panes, prompt."""
@@ -157,6 +172,14 @@ class Board(Screen[None], Generic[R]):
         self.toggle_class("-zoomed")
         self.query_one("#detail" if self.has_class("-zoomed") else "#table").focus()
 
+    def _away(self) -> bool:
+        rows = self.table.rows
+        return (
+            self.focused is not self.table
+            or self.has_class("-zoomed")
+            or bool(rows.filter.source or rows.marks)
+        )
+
     def action_back(self) -> None:
         """One step back: from the detail to the table, then out of the filter, then out of the marks."""
         if self.focused is not self.table or self.has_class("-zoomed"):
@@ -174,7 +197,9 @@ class Board(Screen[None], Generic[R]):
         choices = []
         for column in shown:
             here = column.id == rows.sort
-            note = ("sorted, high to low" if rows.descending else "sorted, low to high") if here else column.id
+            note = (
+                ("sorted, high to low" if rows.descending else "sorted, low to high") if here else column.id
+            )
             choices.append(Choice(column.title, columns.plain(note, "accent" if here else "muted")))
         start = next((place for place, column in enumerate(shown) if column.id == rows.sort), 0)
 
@@ -203,8 +228,10 @@ class Board(Screen[None], Generic[R]):
                 self.app.notify(reason, severity="warning", markup=False, timeout=5)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """None greys a key that cannot do anything now."""
+        """None greys a key that cannot do anything now; the way back is shown only where there is one."""
         del parameters
+        if action == "back" and self.is_mounted and not self._away():
+            return False
         return None if self.why_not(action) is not None else True
 
     # -- prompt and filter
@@ -260,6 +287,7 @@ class Board(Screen[None], Generic[R]):
     def _close_prompt(self) -> None:
         self.query_one(Prompt).close()
         self.table.focus()
+        self.refresh_bindings()
 
     # -- acting
 
@@ -282,5 +310,3 @@ class Board(Screen[None], Generic[R]):
     def refuse(self, reason: str) -> None:
         """Say why nothing is done."""
         self.app.notify(reason, severity="warning", markup=False, timeout=6)
-
-

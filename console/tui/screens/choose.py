@@ -16,7 +16,9 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from console.tui.model.cells import Cell
-from console.tui.widgets.tones import Toned, crop
+from console.tui.widgets.tones import crop, tone
+
+WIDTH = 78  # of the dialog, as in the style sheet
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class Choice:
     enabled: bool = True
 
 
-class _Choices(Toned, OptionList):
+class _Choices(OptionList):
     """The list; j and k move as well."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -36,13 +38,13 @@ class _Choices(Toned, OptionList):
         Binding("k", "cursor_up", "up", show=False, id="choose.up"),
     ]
 
-    def fill(self, choices: Sequence[Choice]) -> None:
-        """Show the choices, each on one line."""
+    def fill(self, choices: Sequence[Choice], room: int) -> None:
+        """Show the choices, each on one line of at most `room` cells."""
         width = min(28, max((len(choice.label) for choice in choices), default=0)) + 2
         for number, choice in enumerate(choices):
             line = Text(no_wrap=True, overflow="ellipsis")
-            line.append(crop(choice.label, width), self.tone("strong" if choice.enabled else "muted"))
-            line.append(choice.note.text, self.tone(choice.note.tone))
+            line.append(crop(choice.label, width), tone(self, "strong" if choice.enabled else "muted"))
+            line.append(crop(choice.note.text, max(8, room - width)).rstrip(), tone(self, choice.note.tone))
             self.add_option(Option(line, id=str(number), disabled=not choice.enabled))
 
 
@@ -60,14 +62,14 @@ class Choose(ModalScreen["int | None"]):
     def compose(self) -> ComposeResult:
         """The list and the keys."""
         with Vertical(id="dialog") as box:
-            box.border_title = Content(self._title)  # type: ignore[assignment]  # accepts Content
+            box.border_title = Content(self._title)
             yield _Choices(id="choices", compact=True)
             yield Static("↵ chooses · esc leaves", id="keys", markup=False)
 
     def on_mount(self) -> None:
         """Fill the list once styles are known."""
         choices = self.query_one(_Choices)
-        choices.fill(self._choices)
+        choices.fill(self._choices, min(WIDTH, self.app.size.width) - 10)
         choices.highlighted = self._start
         choices.focus()
 

@@ -46,16 +46,22 @@ class Confirm(ModalScreen[bool]):
         commands = [("", (Cell(f"$ {step.command}", "accent"),)) for step in shown]
         if len(plan.steps) > len(shown):
             commands.append(("", (Cell(f"… and {len(plan.steps) - len(shown)} more", "muted"),)))
-        sections = [Section("", tuple(lines)), Section("", tuple(notes)), Section("the same as", tuple(commands))]
+        sections = [
+            Section("", tuple(lines)),
+            Section("", tuple(notes)),
+            Section("the same as", tuple(commands)),
+        ]
         with Vertical(id="dialog", classes="tier-3" if plan.tier >= 3 else "") as box:
-            box.border_title = Content(plan.title)  # type: ignore[assignment]  # accepts Content
+            box.border_title = Content(plan.title)
             with VerticalScroll(id="dialog-body", can_focus=False):
                 yield Facts([section for section in sections if section.lines])
             if plan.tier >= 3:
                 yield Static(Content(f"Production. Type {plan.typed} and press Enter:"), id="typed-label")
                 yield Input(id="typed", compact=True)
             with Horizontal(id="buttons"):
-                yield Static("esc cancels" if plan.tier >= 3 else "y confirms · esc cancels", id="keys", markup=False)
+                yield Static(
+                    "esc cancels" if plan.tier >= 3 else "y confirms · esc cancels", id="keys", markup=False
+                )
                 yield Button("Cancel", id="cancel", compact=True)
                 yield Button(plan.verb, id="yes", compact=True, disabled=plan.tier >= 3)
 

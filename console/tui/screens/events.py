@@ -24,7 +24,7 @@ class Events(Board[Event]):
     def make_table(self) -> RowTable[Event]:
         """Events by time, newest first."""
         return RowTable(
-            "Events", columns.EVENTS, "time", lambda: self.desk.feed.now, descending=True,
+            self.title_of, columns.EVENTS, "time", lambda: self.desk.feed.now, descending=True,
             empty="nothing has happened yet", id="table",
         )  # fmt: skip
 

@@ -22,7 +22,7 @@ class Fleet(Board[NodeRow]):
     def make_table(self) -> RowTable[NodeRow]:
         """Nodes by name."""
         return RowTable(
-            "Fleet", columns.nodes(0.0), "node", lambda: self.desk.feed.now,
+            self.title_of, columns.nodes(0.0), "node", lambda: self.desk.feed.now,
             empty="no nodes yet: reprieve fleet add NAME --ssh USER@HOST", dim=columns.stale, id="table",
         )  # fmt: skip
 

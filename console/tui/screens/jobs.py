@@ -31,7 +31,7 @@ class Jobs(Board[JobRow]):
     def make_table(self) -> RowTable[JobRow]:
         """Jobs, the one with the most to lose first."""
         return RowTable(
-            "Jobs", columns.JOBS, "risk", lambda: self.desk.feed.now, descending=True,
+            self.title_of, columns.JOBS, "risk", lambda: self.desk.feed.now, descending=True,
             empty="no jobs yet: reprieve jobs protect NAME --node NODE --pid PID",
             dim=lambda job: job.stale, id="table",
         )  # fmt: skip
@@ -71,7 +71,9 @@ class Jobs(Board[JobRow]):
         if not targets:
             return f"{action}: no job is under the cursor"
         if action in ("restore", "move") and len(targets) > 1:
-            return f"{action} takes one job, {len(targets)} are marked: reprieve batch restore FILE takes many"
+            return (
+                f"{action} takes one job, {len(targets)} are marked: reprieve batch restore FILE takes many"
+            )
         job = self.table.rows.get(targets[0])
         if action == "restore" and job is not None and job.checkpoint is None:
             return f"restore: {job.name} has no checkpoint yet"
@@ -112,7 +114,9 @@ class Jobs(Board[JobRow]):
             return
         places = plans.targets(view, job, anywhere=verb == "restore")
         if not any(place.fits for place in places):
-            self.refuse(f"{verb}: no node can take {job.name}: {'; '.join(f'{p.label} {p.note.text}' for p in places[:3])}")
+            self.refuse(
+                f"{verb}: no node can take {job.name}: {'; '.join(f'{p.label} {p.note.text}' for p in places[:3])}"
+            )
             return
 
         def chosen(number: int | None) -> None:
@@ -159,7 +163,9 @@ class Jobs(Board[JobRow]):
         if wanted:
             self.confirm(plans.suspend(view, wanted, self.desk.feed.now))
         else:
-            self.refuse(f"{action}: {jobs[0].name} is {'not paused' if action == 'resume' else 'paused already'}")
+            self.refuse(
+                f"{action}: {jobs[0].name} is {'not paused' if action == 'resume' else 'paused already'}"
+            )
 
     def _to_typed(self, view: FleetView, typed: Typed, job: JobRow) -> None:
         target = typed.options.get("to")

@@ -35,8 +35,8 @@ class Panel(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         """A scrolling box of facts."""
         with VerticalScroll(id="panel", can_focus=False) as box:
-            box.border_title = Content(self.TITLE_TEXT)  # type: ignore[assignment]  # accepts Content
-            box.border_subtitle = Content("esc closes")  # type: ignore[assignment]  # same
+            box.border_title = Content(self.TITLE_TEXT)
+            box.border_subtitle = Content("esc closes")
             yield Facts(self.sections())
 
     def sections(self) -> list[Section]:
@@ -59,13 +59,13 @@ class Help(Panel):
 
     def __init__(self, bindings: Iterable[tuple[str, str, str]], commands: Sequence[Command]) -> None:
         super().__init__()
-        self._bindings = list(bindings)  # group, key, description
+        self._live = list(bindings)  # group, key, description
         self._commands = commands
 
     def sections(self) -> list[Section]:
         """Keys by group, then words, filter, signs."""
         groups: dict[str, list[Line]] = {}
-        for group, key, description in self._bindings:
+        for group, key, description in self._live:
             groups.setdefault(group, []).append((key, (Cell(description),)))
         sections = [Section(group, tuple(lines)) for group, lines in groups.items()]
         sections.append(Section("words after :", _words(self._commands)))
@@ -76,7 +76,9 @@ class Help(Panel):
 
 def _words(commands: Sequence[Command]) -> tuple[Line, ...]:
     lines: list[Line] = [(word, (Cell(does),)) for word, does in LOCAL.items()]
-    lines += [(word, (Cell("JOB" + (" --to NODE" if word in ("restore", "move") else "")),)) for word in ACTIONS]
+    lines += [
+        (word, (Cell("JOB" + (" --to NODE" if word in ("restore", "move") else "")),)) for word in ACTIONS
+    ]
     nouns = sorted({command.noun for command in commands} - set(LOCAL))
     if nouns:
         lines.append(("in a shell", (Cell("reprieve " + " · ".join(nouns), "muted"),)))
@@ -125,11 +127,14 @@ class Operations(Panel):
         view = desk.feed.view
         journal: list[Line] = []
         for row in reversed(view.operations if view is not None else ()):
-            took = desk.feed.now - row.started_at if row.state == "running" else None
+            lasted = desk.feed.now - row.started_at if row.state == "running" else None
             step = " · ".join(part for part in (row.step, row.detail) if part)
-            journal += _operation(row.state, f"{row.kind} {row.target}", step, row.started_at, took)
+            journal += _operation(row.state, f"{row.kind} {row.target}", step, row.started_at, lasted)
         none: list[Line] = [("", (Cell("none", "muted"),))]
-        return [Section("this console", tuple(own or none)), Section("journal of the fleet", tuple(journal or none))]
+        return [
+            Section("this console", tuple(own or none)),
+            Section("journal of the fleet", tuple(journal or none)),
+        ]
 
 
 def _operation(state: str, what: str, step: str, started: float, took_s: float | None) -> list[Line]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -12,19 +13,19 @@ from textual.binding import Binding
 from textual.content import Content
 from textual.strip import Strip
 from textual.widget import Widget
-from textual.widgets import Static
+from textual.widgets import Input, Static
 
 from console.tui.model import header, text
 from console.tui.model.cells import Cell
-from console.tui.widgets.tones import Toned, fill
+from console.tui.widgets.tones import fill, segments, tone
 
 TABS = (("fleet", "Fleet"), ("jobs", "Jobs"), ("events", "Events"))
 
 
-class ContextBar(Toned):
+class ContextBar(Widget):
     """One line or two: where we are and what time it is; how old everything is and what must not be overlooked."""
 
-    COMPONENT_CLASSES = Toned.COMPONENT_CLASSES | {"tab--here"}
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"tab--here"}
     DEFAULT_CSS = """
     ContextBar {
         height: 2;
@@ -58,15 +59,15 @@ class ContextBar(Toned):
             left = self._tabs()
         else:
             return Strip(fill(self._joined(header.fit(header.left(self._header), width)), width, base), width)
-        line = fill(left, room, base) + [Segment(" ", base), Segment(clock, base + self.tone("muted"))]
+        line = [*fill(left, room, base), Segment(" ", base), Segment(clock, base + tone(self, "muted"))]
         return Strip(fill(line, width, base), width)
 
     def _tabs(self) -> list[Segment]:
         base = self.rich_style
         here = base + self.get_component_rich_style("tab--here", partial=True)
-        line = [Segment("reprieve ", base + self.tone("strong")), Segment("  ", base)]
+        line = [Segment("reprieve ", base + tone(self, "strong")), Segment("  ", base)]
         for number, (mode, title) in enumerate(TABS, 1):
-            style = here if mode == self._mode else base + self.tone("muted")
+            style = here if mode == self._mode else base + tone(self, "muted")
             line.append(Segment(f" {number} {title} ", style))
         return line
 
@@ -74,11 +75,11 @@ class ContextBar(Toned):
         base = self.rich_style
         line: list[Segment] = []
         for part in parts:
-            line += [*self.segments([part], base), Segment("  ", base)]
+            line += [*segments(self, [part], base), Segment("  ", base)]
         return line
 
 
-class KeyFooter(Toned):
+class KeyFooter(Widget):
     """The keys that work here, from the live bindings; what does not fit is left out, `?` shows all."""
 
     DEFAULT_CSS = """
@@ -96,7 +97,10 @@ class KeyFooter(Toned):
     def _keys(self) -> list[tuple[Binding, bool]]:
         seen: set[str] = set()
         keys = []
-        for _node, binding, enabled, _tip in self.screen.active_bindings.values():
+        typing = isinstance(self.screen.focused, Input)
+        for node, binding, enabled, _tip in self.screen.active_bindings.values():
+            if typing and node is not self.screen.focused:
+                continue  # the prompt owns every key while it is open
             if binding.show and binding.action not in seen:
                 seen.add(binding.action)
                 keys.append((binding, enabled))
@@ -114,11 +118,11 @@ class KeyFooter(Toned):
         for binding, enabled in self._keys():
             key = binding.key_display or self.app.get_key_display(binding)
             length = cell_len(key) + 1 + cell_len(binding.description) + 2
-            last = binding.action == "app.help" or binding.action == "help"
+            last = binding.action == "help"
             if used + length > width - (0 if last else help_width):
                 continue
-            line.append(Segment(key, base + (self.tone("ok") if enabled else self.tone("muted"))))
-            line.append(Segment(f" {binding.description}  ", base + self.tone("muted")))
+            line.append(Segment(key, base + (tone(self, "ok") if enabled else tone(self, "muted"))))
+            line.append(Segment(f" {binding.description}  ", base + tone(self, "muted")))
             self._spans.append((used, used + length - 2, binding.key))
             used += length
         return Strip(fill(line, width, base), width)

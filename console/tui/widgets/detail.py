@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
-from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.binding import Binding, BindingType
@@ -13,18 +13,15 @@ from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from console.tui.model.cells import Cell
 from console.tui.model.detail import Section
-from console.tui.widgets.facts import Drawn, block, joined
-from console.tui.widgets.tones import Toned, fill
-
-TWO_COLUMNS = 96  # cells from which two columns are drawn
+from console.tui.widgets.facts import Drawn, arranged
+from console.tui.widgets.tones import fill, segments
 
 
-class DetailPane(Toned, ScrollView, can_focus=True):
+class DetailPane(ScrollView, can_focus=True):
     """Draws sections line by line; a value that is too long goes on in the next line."""
 
-    BINDINGS: list[BindingType] = [
+    BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down,j", "scroll_down", "down", show=False, id="detail.down"),
         Binding("up,k", "scroll_up", "up", show=False, id="detail.up"),
     ]
@@ -49,7 +46,7 @@ class DetailPane(Toned, ScrollView, can_focus=True):
 
     def show(self, title: str, sections: Sequence[Section], *, top: bool = False) -> None:
         """Draw these sections; `top` scrolls back to the start (another row was chosen)."""
-        self.border_title = Content(title) if title else None  # type: ignore[assignment]  # accepts Content
+        self.border_title = Content(title) if title else None
         self._sections = tuple(sections)
         self._arrange()
         if top:
@@ -66,13 +63,8 @@ class DetailPane(Toned, ScrollView, can_focus=True):
         self._arrange()
 
     def _arrange(self) -> None:
-        width = self.size.width
-        if width >= TWO_COLUMNS and len(self._sections) > 1:
-            half = (width - 3) // 2
-            left, right = _split([block(section, half) for section in self._sections])
-            self._lines = _beside(left, right, half)
-        else:
-            self._lines = joined([block(section, width) for section in self._sections])
+        width = self.scrollable_content_region.width
+        self._lines = arranged(self._sections, width)
         self._width = width
         self.virtual_size = Size(width, len(self._lines))
 
@@ -81,27 +73,5 @@ class DetailPane(Toned, ScrollView, can_focus=True):
         base: Style = self.rich_style
         place = y + int(self.scroll_y)
         cells = self._lines[place] if place < len(self._lines) else []
-        line: list[Segment] = self.segments(cells, base)
-        return Strip(fill(line, self.size.width, base), self.size.width)
-
-
-def _split(blocks: list[list[Drawn]]) -> tuple[list[list[Drawn]], list[list[Drawn]]]:
-    """Two columns of whole sections, as even as they come, in reading order."""
-    total = sum(len(block) + 1 for block in blocks)
-    height = 0
-    for index, block in enumerate(blocks):
-        if index and height + len(block) / 2 > total / 2:
-            return blocks[:index], blocks[index:]
-        height += len(block) + 1
-    return blocks[:-1], blocks[-1:]
-
-
-def _beside(left: list[list[Drawn]], right: list[list[Drawn]], half: int) -> list[Drawn]:
-    one, two = joined(left), joined(right)
-    lines: list[Drawn] = []
-    for place in range(max(len(one), len(two))):
-        first = one[place] if place < len(one) else []
-        second = two[place] if place < len(two) else []
-        gap = half + 3 - sum(cell_len(cell.text) for cell in first)
-        lines.append([*first, Cell(" " * gap), *second])
-    return lines
+        line: list[Segment] = segments(self, cells, base)
+        return Strip(fill(line, self._width, base), self._width)

@@ -7,16 +7,18 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 from textual.geometry import Size
 from textual.strip import Strip
+from textual.widget import Widget
 
 from console.tui.model.cells import Cell
 from console.tui.model.detail import Section
-from console.tui.widgets.tones import Toned, crop, fill
+from console.tui.widgets.tones import crop, fill, segments
 
 LABEL = 14  # cells of the label column
+TWO_COLUMNS = 88  # cells from which two columns are drawn
 Drawn = list[Cell]
 
 
-class Facts(Toned):
+class Facts(Widget):
     """As many lines as its facts need at its width."""
 
     DEFAULT_CSS = "Facts { height: auto; width: 1fr; }"
@@ -39,14 +41,14 @@ class Facts(Toned):
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """Lines needed at `width` cells."""
         del container, viewport
-        self._lines = joined([block(section, width) for section in self._sections])
+        self._lines = arranged(self._sections, width)
         return len(self._lines)
 
     def render_line(self, y: int) -> Strip:
         """One line of the facts."""
         base = self.rich_style
         cells = self._lines[y] if y < len(self._lines) else []
-        return Strip(fill(self.segments(cells, base), self.size.width, base), self.size.width)
+        return Strip(fill(segments(self, cells, base), self.size.width, base), self.size.width)
 
 
 def joined(blocks: Sequence[list[Drawn]]) -> list[Drawn]:
@@ -101,3 +103,34 @@ def _words(text: str) -> list[str]:
             current = ""
         current += char
     return [*words, current] if current else words
+
+
+def arranged(sections: Sequence[Section], width: int) -> list[Drawn]:
+    """Sections as lines: one below the other, or in two columns where `width` allows."""
+    if width < TWO_COLUMNS or len(sections) < 2:
+        return joined([block(section, width) for section in sections])
+    half = (width - 3) // 2
+    left, right = _split([block(section, half) for section in sections])
+    return _beside(left, right, half)
+
+
+def _split(blocks: list[list[Drawn]]) -> tuple[list[list[Drawn]], list[list[Drawn]]]:
+    """Two columns of whole sections, as even as they come, in reading order."""
+    total = sum(len(lines) + 1 for lines in blocks)
+    height = 0
+    for index, lines in enumerate(blocks):
+        if index and height + len(lines) / 2 > total / 2:
+            return blocks[:index], blocks[index:]
+        height += len(lines) + 1
+    return blocks[:-1], blocks[-1:]
+
+
+def _beside(left: list[list[Drawn]], right: list[list[Drawn]], half: int) -> list[Drawn]:
+    one, two = joined(left), joined(right)
+    lines: list[Drawn] = []
+    for place in range(max(len(one), len(two))):
+        first = one[place] if place < len(one) else []
+        second = two[place] if place < len(two) else []
+        gap = half + 3 - sum(cell_len(cell.text) for cell in first)
+        lines.append([*first, Cell(" " * gap), *second])
+    return lines

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -17,7 +18,7 @@ Completer = Callable[[str], list[str]]
 class _Line(Input):
     """The input itself; Tab completes, Escape leaves."""
 
-    BINDINGS: list[BindingType] = [
+    BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "back", id="prompt.leave"),
         Binding("tab", "complete", "complete", id="prompt.complete"),
         Binding("up", "older", "older line", show=False, id="prompt.older"),

@@ -6,10 +6,11 @@ A Line-API widget (docs: architecture decision 7): at 10,000 rows it paints 30 t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from rich.segment import Segment
 from rich.style import Style
+from rich.text import Text
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.content import Content
@@ -22,18 +23,18 @@ from console.tui.model import cells, text
 from console.tui.model.cells import Cell, Column
 from console.tui.model.filters import Filter
 from console.tui.model.rows import Rows
-from console.tui.widgets.tones import Toned, crop, fill
+from console.tui.widgets.tones import crop, fill, tone
 
 R = TypeVar("R")
 GUTTER = 2  # cursor and mark
 REPAINT_S = 0.1  # snapshots are taken in at most ten times a second
 
 
-class RowTable(Toned, ScrollView, Generic[R], can_focus=True):
+class RowTable(ScrollView, Generic[R], can_focus=True):
     """A table of records of type R drawn from a `Rows` model."""
 
-    COMPONENT_CLASSES = Toned.COMPONENT_CLASSES | {"row--cursor", "row--head", "row--dim", "row--mark"}
-    BINDINGS: list[BindingType] = [
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"row--cursor", "row--head", "row--dim", "row--mark"}
+    BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down,j", "step(1)", "down", show=False, id="nav.down"),
         Binding("up,k", "step(-1)", "up", show=False, id="nav.up"),
         Binding("pagedown", "page(1)", "page down", show=False, id="nav.page-down"),
@@ -70,7 +71,7 @@ class RowTable(Toned, ScrollView, Generic[R], can_focus=True):
 
     def __init__(
         self,
-        title: str,
+        title: Callable[[str], Text],
         columns: Sequence[Column[R]],
         sort: str,
         now: Callable[[], float],
@@ -142,7 +143,7 @@ class RowTable(Toned, ScrollView, Generic[R], can_focus=True):
         return None if self.rows.cursor is None else self.rows.get(self.rows.cursor)
 
     def _changed(self) -> None:
-        self.virtual_size = Size(self.size.width, len(self.rows) + 1)
+        self.virtual_size = Size(self.scrollable_content_region.width, len(self.rows) + 1)
         self._show_cursor()
         self._retitle()
         self.refresh()
@@ -152,7 +153,7 @@ class RowTable(Toned, ScrollView, Generic[R], can_focus=True):
         rows = self.rows
         shown = len(rows) - (1 if rows.ghost is not None else 0)
         number = str(rows.total) if shown == rows.total else f"{shown}/{rows.total}"
-        self.border_title = Content(f"{self._title} {number}")  # type: ignore[assignment]  # accepts Content
+        self.border_title = self._title(number)
         parts = []
         if rows.filter.source:
             parts.append(f"/{crop(rows.filter.source, min(len(rows.filter.source), 40))}")
@@ -161,7 +162,7 @@ class RowTable(Toned, ScrollView, Generic[R], can_focus=True):
             parts.append(f"{len(rows.marks)} marked" + (f" ({hidden} hidden)" if hidden else ""))
         if self.follow:
             parts.append("following")
-        self.border_subtitle = Content(' · '.join(parts)) if parts else None  # type: ignore[assignment]  # same
+        self.border_subtitle = Content(" · ".join(parts)) if parts else None
 
     # -- moving
 
@@ -254,13 +255,14 @@ class RowTable(Toned, ScrollView, Generic[R], can_focus=True):
 
     def on_resize(self) -> None:
         """Fit the columns to the new width."""
-        self.virtual_size = Size(self.size.width, len(self.rows) + 1)
+        self._retitle()
+        self.virtual_size = Size(self.scrollable_content_region.width, len(self.rows) + 1)
         self._show_cursor()
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
         """One line of the table; y counts from the top of the widget."""
-        width = self.size.width
+        width = self.scrollable_content_region.width
         base = self.rich_style
         self._fit(width)
         if y == 0:
@@ -270,7 +272,7 @@ class RowTable(Toned, ScrollView, Generic[R], can_focus=True):
             return self._row(place, width, base)
         if not self.rows.order and y == max(1, min(3, self.size.height - 1)):
             words = f"no row matches /{self.rows.filter.source}" if self.rows.total else self._empty
-            note = Segment("  " + words, base + self.tone("muted"))
+            note = Segment("  " + words, base + tone(self, "muted"))
             return Strip(fill([note], width, base), width)
         return Strip.blank(width, base)
 
@@ -282,7 +284,7 @@ class RowTable(Toned, ScrollView, Generic[R], can_focus=True):
 
     def _head(self, base: Style) -> list[Segment]:
         style = base + self.get_component_rich_style("row--head", partial=True)
-        accent = base + self.tone("accent")
+        accent = base + tone(self, "accent")
         line = [Segment(" " * GUTTER, style)]
         for column, width in self._columns:
             sorted_by = column.id == self.rows.sort
@@ -301,18 +303,25 @@ class RowTable(Toned, ScrollView, Generic[R], can_focus=True):
         if cursor:
             base = base + self.get_component_rich_style("row--cursor", partial=True)
         ghost = self.rows.ghost if self.rows.ghost is not None and self.rows.ghost.key == key else None
-        row = base + self.get_component_rich_style("row--dim", partial=True) if ghost or self._dim(record) else base
+        row = (
+            base + self.get_component_rich_style("row--dim", partial=True)
+            if ghost or self._dim(record)
+            else base
+        )
         mark = base + self.get_component_rich_style("row--mark", partial=True)
         line = [Segment("▸" if cursor else " ", base), Segment("*" if key in self.rows.marks else " ", mark)]
         now = self._now()
         for index, (column, size) in enumerate(self._columns):
             cell = column.cell(record, now)
             if ghost is not None and index == 1:
-                cell = Cell(f"gone {text.brief(now - ghost.since)} ago" if ghost.gone else "filtered out", "warn")
+                cell = Cell(
+                    f"gone {text.brief(now - ghost.since)} ago" if ghost.gone else "filtered out", "warn"
+                )
             words = crop(cell.text, size, right=column.right)
             body = words.strip(" ")
             before = len(words) - len(words.lstrip(" ")) if body else len(words)
             line.append(Segment(" " * before, base))
-            line.append(Segment(body, row + self.tone(cell.tone)))
+            style = base if index == 1 else row  # the state is never dimmed
+            line.append(Segment(body, style + tone(self, cell.tone)))
             line.append(Segment(" " * (len(words) - before - len(body) + cells.GAP), base))
         return Strip(fill(line, width, base), width)

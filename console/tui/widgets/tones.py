@@ -1,45 +1,43 @@
-"""Tones drawn with the theme's colours: a mixin for widgets that draw text themselves."""
+"""Tones drawn with the theme's colours, for widgets that draw text themselves."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
-from typing import ClassVar
 
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
+from textual.color import Color
 from textual.widget import Widget
 
 from console.tui.model.cells import Cell
-from console.tui.model.words import TONES, Tone
+from console.tui.model.words import Tone
+
+_BOLD: frozenset[Tone] = frozenset(("bad", "alarm", "strong", "title"))
 
 
-class Toned(Widget):
-    """A widget that knows a Rich style for every tone."""
+def tone(widget: Widget, name: Tone) -> Style:
+    """The style of a tone in the present theme, without a background of its own (but for `alarm`)."""
+    variables = widget.app.theme_variables
+    if name == "plain":
+        return Style.null()
+    colour = variables["tone-muted" if name == "title" else f"tone-{name}"]
+    return _style(colour, variables["tone-alarm-back"] if name == "alarm" else "", name in _BOLD)
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"tone--{tone}" for tone in TONES}
-    DEFAULT_CSS = """
-    Toned {
-        & > .tone--plain { color: $foreground; }
-        & > .tone--muted { color: $tone-muted; }
-        & > .tone--ok { color: $tone-ok; }
-        & > .tone--info { color: $tone-info; }
-        & > .tone--warn { color: $tone-warn; }
-        & > .tone--bad { color: $tone-bad; text-style: bold; }
-        & > .tone--alarm { color: $tone-alarm; background: $tone-alarm-back; text-style: bold; }
-        & > .tone--accent { color: $tone-accent; }
-        & > .tone--strong { color: $tone-strong; text-style: bold; }
-        & > .tone--title { color: $tone-muted; text-style: bold; }
-    }
-    """
 
-    def tone(self, tone: Tone) -> Style:
-        """The style of a tone without this widget's own background."""
-        return self.get_component_rich_style(f"tone--{tone}", partial=True)
+@functools.cache
+def _style(colour: str, back: str, bold: bool) -> Style:
+    return Style(
+        color=Color.parse(colour).rich_color,
+        bgcolor=Color.parse(back).rich_color if back else None,
+        bold=bold or None,
+    )
 
-    def segments(self, cells: Iterable[Cell], base: Style) -> list[Segment]:
-        """Cells side by side on the background of `base`."""
-        return [Segment(cell.text, base + self.tone(cell.tone)) for cell in cells if cell.text]
+
+def segments(widget: Widget, cells: Iterable[Cell], base: Style) -> list[Segment]:
+    """Cells side by side on the background of `base`."""
+    return [Segment(cell.text, base + tone(widget, cell.tone)) for cell in cells if cell.text]
 
 
 def crop(text: str, width: int, *, right: bool = False) -> str:
