@@ -89,9 +89,12 @@ class Board(Screen[None], Generic[R]):
         muted = tone(self, "muted") + Style(bold=False)
         parts = []
         for place, (mode, name) in enumerate(TABS, 1):
-            parts.append(
-                Text(f"{place} ", muted) + here if mode == self.MODE else Text(f"{place} {name}", muted)
+            one = (
+                Text.assemble((f"{place} ", muted), here)
+                if mode == self.MODE
+                else Text(f"{place} {name}", muted)
             )
+            parts.append(one)
         return Text("  ").join(parts)
 
     def compose(self) -> ComposeResult:
