@@ -85,7 +85,7 @@ def _job_name(job: JobRow, _now: float) -> Cell:
 
 JOBS: tuple[Column[JobRow], ...] = (
     Column("job", "JOB", _job_name, lambda j, _: j.name, 14, grow=26),
-    Column("state", "STATE", lambda j, _: job_state(j), lambda j, _: j.state, 14, priority=1),
+    Column("state", "STATE", lambda j, _: job_state(j), lambda j, _: j.state, 14, priority=1, worded=True),
     Column("risk", "AT RISK", risk, risk_now, 8, right=True, priority=2),
     Column("share", "OF INTERVAL", _risk_gauge, risk_share, 11, priority=5),
     Column("saved", "LAST SAVE", lambda j, now: plain(_time(j.frozen_at, now)), lambda j, _: j.frozen_at, 11, right=True, priority=3),
@@ -153,11 +153,11 @@ def nodes(taken_at: float) -> tuple[Column[NodeRow], ...]:
 
     return (
         Column("node", "NODE", _node_name, lambda n, _: n.name, 13, grow=24),
-        Column("state", "STATE", lambda n, _: node_state(n), lambda n, _: n.state, 13, priority=1),
+        Column("state", "STATE", lambda n, _: node_state(n), lambda n, _: n.state, 13, priority=1, worded=True),
         Column("age", "SEEN", age_cell, lambda n, now: age(n, taken_at, now), 5, right=True, priority=3),
         Column("notice", "NOTICE", lambda n, now: notice(n, taken_at, now), lambda n, now: notice_left(n, taken_at, now), 15, priority=2),
         Column("jobs", "JOBS", lambda n, _: plain(", ".join(n.jobs)), lambda n, _: ", ".join(n.jobs), 14, grow=8, priority=4),
-        Column("pool", "POOL", lambda n, _: plain(pool(n.pool), "muted"), lambda n, _: n.pool, 16, grow=22, priority=6),
+        Column("pool", "POOL", lambda n, _: plain(pool(n.pool), "muted"), lambda n, _: n.pool, 16, grow=22, priority=6, worded=True),
         Column("provider", "CLOUD", lambda n, _: plain(n.provider), lambda n, _: n.provider, 8, priority=8),
         Column("gpus", "GPU", lambda n, _: plain(n.facts.get("gpus")), lambda n, _: n.facts.get("gpus"), 9, grow=8, priority=7),
         Column("why", "WHY", lambda n, _: _why(n.reason, node_state(n)), lambda n, _: n.reason, 22, grow=70, priority=5),

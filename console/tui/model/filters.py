@@ -1,7 +1,7 @@
 """The filter line: `text`, `!text`, `~fuzzy`, `col=val`, `col!=val`, `col>val`, `col<val`; blanks mean AND.
 
-Text looks into every column. Values may hold `*` and `?`; numbers may carry a unit: `risk>10m`, `size>2GiB`,
-`share>80%`. A condition on a column that does not exist matches nothing silently nowhere: it is reported.
+Text looks into every column of words. Values may hold `*` and `?`; numbers may carry a unit: `risk>10m`, `size>2GiB`,
+`share>80%`. A condition on a column that does not exist is left out and reported.
 """
 
 from __future__ import annotations

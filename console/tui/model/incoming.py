@@ -71,7 +71,11 @@ class Doorman:
 
     def _row(self, kind: str, key: str, row: T, known: dict[tuple[str, str], tuple[Any, Any]]) -> T:
         before = self._known.get((kind, key))
-        pair = before if before is not None and before[0] == row else (row, _safe_record(row))
+        pair = (
+            before
+            if before is not None and (before[0] is row or before[0] == row)
+            else (row, _safe_record(row))
+        )
         known[kind, key] = pair
         result: T = pair[1]
         return result

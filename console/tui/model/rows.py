@@ -140,14 +140,24 @@ class Rows(Generic[R]):
         record = self._records[key]
         haystack = self._haystacks.get(key)
         if haystack is None:
-            texts = (column.cell(record, now).text for column in self.columns)
-            haystack = self._haystacks[key] = "\n".join(texts).lower()
+            haystack = self._haystacks[key] = self._words(record, now)
         by_id = {column.id: column for column in self.columns}
 
         def field(name: str) -> Value:
             return by_id[name].value(record, now)
 
         return self.filter.matches(haystack, field)
+
+    def _words(self, record: R, now: float) -> str:
+        """What a text filter looks into: every column that holds words, states as they are drawn, too."""
+        words: list[str] = []
+        for column in self.columns:
+            value = column.value(record, now)
+            if isinstance(value, str):
+                words.append(value)
+                if column.worded:
+                    words.append(column.cell(record, now).text)
+        return "\n".join(words).lower()
 
     def _sorted(self, keys: list[str], now: float) -> list[str]:
         column = next((column for column in self.columns if column.id == self.sort), None)

@@ -172,6 +172,18 @@ class RowTable(ScrollView, Generic[R], can_focus=True):
         self.refresh()
         self.post_message(self.Moved())
 
+    def _stepped(self, before: int | None) -> None:
+        """Only the cursor moved: draw two lines, unless the table scrolled."""
+        top = self.scroll_y
+        self._show_cursor()
+        after = self.rows.index(self.rows.cursor)
+        if self.scroll_y != top or before is None or after is None:
+            self.refresh()
+        else:
+            self.refresh_line(before + 1)
+            self.refresh_line(after + 1)
+        self.post_message(self.Moved())
+
     def _show_cursor(self) -> None:
         place = self.rows.index(self.rows.cursor)
         height = max(1, self.size.height - 1)
@@ -187,9 +199,14 @@ class RowTable(ScrollView, Generic[R], can_focus=True):
 
     def action_step(self, step: int) -> None:
         """Move the cursor by rows."""
-        self.follow = False
-        self.rows.move(step, self._now())
-        self._moved()
+        before = self.rows.index(self.rows.cursor)
+        if self.follow or self.rows.ghost is not None:
+            self.follow = False
+            self.rows.move(step, self._now())
+            self._moved()
+        else:
+            self.rows.move(step, self._now())
+            self._stepped(before)
 
     def action_page(self, direction: int) -> None:
         """Move the cursor by a screenful."""
