@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import signal
 import sys
 from collections.abc import Iterator
@@ -23,7 +22,6 @@ from tests.support.practice import (
     connect,
     host_of,
     processes_naming,
-    short_directory,
     ssh,
     tree_of,
     wait_until,
@@ -35,11 +33,10 @@ ESCAPE = "setsid -f sh -c 'setsid -f sleep 600' </dev/null >/dev/null 2>&1"
 
 
 @pytest.fixture
-def fleet() -> Iterator[Running]:
-    directory = short_directory()
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    directory = tmp_path_factory.mktemp("fleet")
     with start(directory, 2, "loopback") as running:
         yield running
-    shutil.rmtree(directory)
 
 
 def living(directory: Path) -> list[Process]:
@@ -161,9 +158,9 @@ def test_a_full_store_is_refused_by_name(fleet: Running) -> None:
 
 
 @pytest.mark.parametrize("way", ["stop", "kill daemon", "close pipe", "end"])
-def test_whatever_ends_it_leaves_no_process(way: str) -> None:
+def test_whatever_ends_it_leaves_no_process(way: str, tmp_path: Path) -> None:
     before = Machine.now()
-    directory = short_directory()
+    directory = tmp_path / "fleet"
     running = start(directory, 2, "loopback")
     asyncio.run(run(running, "host-a", ESCAPE))
     assert wait_until(lambda: len(sleepers(directory)) == 1)
@@ -183,7 +180,6 @@ def test_whatever_ends_it_leaves_no_process(way: str) -> None:
     assert not living(directory)
     assert Machine.now() == before
     assert not end(directory, CLOCK)
-    shutil.rmtree(directory)
 
 
 def test_the_mode_is_chosen_with_a_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
