@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from backends.clock import Clock
 from backends.errors import ReprieveError
-from console.tui.model.incoming import safe
+from console.tui.model.incoming import Doorman, safe
 from console.tui.model.plans import Step, changed
 from console.tui.source import FleetSource
 
@@ -63,7 +63,7 @@ class Tasks:
             loop.call_soon_threadsafe(self._note, operation, words)
 
         try:
-            difference = changed(step.identity, await self._source.view(), step.job)
+            difference = changed(step.identity, Doorman().admit(await self._source.view()), step.job)
             if difference is not None:
                 raise ReprieveError(f"not done, {step.job} changed since you looked: {difference}")
             self._end(operation, "done", await self._source.perform(step.words, step.arguments, note))

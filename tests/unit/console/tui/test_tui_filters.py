@@ -35,7 +35,11 @@ def test_forms(line: str, expected: bool) -> None:
 
 @pytest.mark.parametrize(
     ("line", "words"),
-    [("owner=ml", "no column 'owner'"), ("risk>soon", "needs a number"), ("risk>10m owner=1", "no column 'owner'")],
+    [
+        ("owner=ml", "no column 'owner'"),
+        ("risk>soon", "needs a number"),
+        ("risk>10m owner=1", "no column 'owner'"),
+    ],
 )
 def test_what_is_not_understood_is_told_and_left_out(line: str, words: str) -> None:
     found = filters.parse(line, COLUMNS)

@@ -19,7 +19,9 @@ def test_duration(seconds: float | None, expected: str) -> None:
     assert text.duration(seconds) == expected
 
 
-@pytest.mark.parametrize(("seconds", "expected"), [(None, "–"), (0.0123, "12ms"), (1.94, "1.9s"), (65, "1m 05s")])
+@pytest.mark.parametrize(
+    ("seconds", "expected"), [(None, "–"), (0.0123, "12ms"), (1.94, "1.9s"), (65, "1m 05s")]
+)
 def test_pause(seconds: float | None, expected: str) -> None:
     assert text.pause(seconds) == expected
 
@@ -63,7 +65,9 @@ def test_gauge_differs_without_colour() -> None:
     assert len({gauge(share, 10) for share in (None, 0.0, 0.5, 1.0, 1.2)}) == 5
 
 
-widths = st.lists(st.tuples(st.integers(1, 20), st.integers(0, 30), st.integers(0, 9)), min_size=1, max_size=10)
+widths = st.lists(
+    st.tuples(st.integers(1, 20), st.integers(0, 30), st.integers(0, 9)), min_size=1, max_size=10
+)
 
 
 @given(widths, st.integers(1, 200), st.integers(0, 60))

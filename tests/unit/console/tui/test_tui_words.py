@@ -18,13 +18,17 @@ from console.tui.model import words
     [(words.JOB, get_args(JobState)), (words.NODE, get_args(NodeState)), (words.NOTICE, get_args(NoticeState)),
      (words.OPERATION, ("running", "done", "failed", "cancelled"))],
 )  # fmt: skip
-def test_words_and_glyphs_are_complete_and_differ(table: dict[str, words.Word], states: tuple[str, ...]) -> None:
+def test_words_and_glyphs_are_complete_and_differ(
+    table: dict[str, words.Word], states: tuple[str, ...]
+) -> None:
     assert set(table) == set(states)
     assert len({str(word) for word in table.values()}) == len(states)
     assert len({word.glyph for word in table.values()}) == len(states)
     for word in table.values():
         assert len(word.glyph) == 1
-        assert unicodedata.east_asian_width(word.glyph) not in ("W", "F"), f"{word.glyph} may be two cells wide"
+        assert unicodedata.east_asian_width(word.glyph) not in ("W", "F"), (
+            f"{word.glyph} may be two cells wide"
+        )
         assert len(str(word)) <= 14
 
 
@@ -42,7 +46,9 @@ def test_failures_are_bad_whatever_they_are() -> None:
 
 def test_every_theme_has_every_tone() -> None:
     for theme in themes.THEMES:
-        missing = {f"tone-{tone}" for tone in words.TONES} - set(theme.variables) - {"tone-plain", "tone-title"}
+        missing = (
+            {f"tone-{tone}" for tone in words.TONES} - set(theme.variables) - {"tone-plain", "tone-title"}
+        )
         assert not missing, theme.name
 
 
@@ -58,5 +64,7 @@ def test_contrast(name: str, least: float) -> None:
     theme = next(theme for theme in themes.THEMES if theme.name == name)
     assert theme.background is not None
     for tone in ("muted", "ok", "info", "warn", "bad", "accent", "strong"):
-        light, dark = sorted((_luminance(theme.variables[f"tone-{tone}"]), _luminance(theme.background)), reverse=True)
+        light, dark = sorted(
+            (_luminance(theme.variables[f"tone-{tone}"]), _luminance(theme.background)), reverse=True
+        )
         assert (light + 0.05) / (dark + 0.05) >= least, tone
