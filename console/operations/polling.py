@@ -91,7 +91,8 @@ class Poller:
                 if silence is not None
                 else NodeVerdict("unreachable", "not asked yet")
             )
-        answered = known.answered or bool(known.missing)
+        fresh = known.answered and (silence is None or silence < self.limits.late_s)
+        answered = fresh or bool(known.missing)
         return judge_node(
             Witness(silence, answered, known.cloud, known.node.cordoned, known.missing), self.limits
         )
@@ -192,8 +193,16 @@ class Poller:
                 node,
                 job.epoch,
                 clean(job.state),
-                clean(saved.checkpoint) if saved is not None else None,
-                asked_at - saved.age_s if saved is not None else None,
+                clean(saved.checkpoint)
+                if saved is not None
+                else current.checkpoint
+                if current is not None
+                else None,
+                asked_at - saved.age_s
+                if saved is not None
+                else current.frozen_at
+                if current is not None
+                else None,
                 asked_at,
                 running,
                 clean(job.error or ""),

@@ -59,10 +59,13 @@ def job_of(known: Job | None, arguments: Arguments) -> Job:
         changes["resume"] = _words(arguments["resume"])
     if arguments.get("command"):
         changes |= {"command": tuple(arguments["command"]), "attach": None}
-    attach = {key: arguments.get(key) for key in ("pid", "pid_file", "container", "slurm")}
-    given = {
-        key: str(value) if key == "pid_file" else value for key, value in attach.items() if value is not None
+    given: dict[str, Any] = {
+        key: arguments[key]
+        for key in ("pid", "pid_file", "container", "slurm")
+        if arguments.get(key) is not None
     }
+    if "pid_file" in given:
+        given["pid_file"] = str(given["pid_file"])
     try:
         if given:
             changes |= {"attach": Attach(**given), "command": ()}

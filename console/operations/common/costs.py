@@ -20,8 +20,8 @@ class Costs:
     least_lost_s: float | None = (
         None  # the same → last moment the old process was seen running: never above it
     )
-    restore_s: float | None = None  # first claim → proof of life
-    wait_s: float | None = None  # loss detected → a node ready to take the job
+    restore_s: float | None = None  # proof and a node were there → proof of life
+    wait_s: float | None = None  # loss detected → proof and a node were there
 
 
 def measure(fleet: Fleet, book: Notebook, named: dict[str, Any] | None) -> Costs:
@@ -36,7 +36,6 @@ def measure(fleet: Fleet, book: Notebook, named: dict[str, Any] | None) -> Costs
         return Costs()
     claims = book.intended("claim")
     proof = claims[0]["proof"] if claims else {"at": ""}
-    started = next((step.at for step in book.steps if step.step == "claim"), None)
     ready, begin = book.first("ready"), book.first("begin")
     frozen = named.get("frozen_at")
     offset = named.get("clock_offset_s")
@@ -50,6 +49,6 @@ def measure(fleet: Fleet, book: Notebook, named: dict[str, Any] | None) -> Costs
     return Costs(
         lost_work_s=since(parse_utc(proof["at"]) if proof["at"] else None),
         least_lost_s=since(begin.data.get("running_at") if begin is not None else None),
-        restore_s=None if started is None else fleet.clock.wall() - started,
+        restore_s=None if ready is None else fleet.clock.wall() - ready.at,
         wait_s=None if ready is None or begin is None else max(0.0, ready.at - begin.data["detected_at"]),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from backends.clock import format_utc
 from backends.errors import CredentialsError, DamagedError, NotInstalledError, ReprieveError
@@ -11,7 +12,7 @@ from backends.records.job import Job
 from backends.records.node import Node
 from backends.records.status import JobStatus, NodeStatus
 from console.operations.decide.loss import GuardWord, Limits, NodeVerdict, Proof, Witness, judge_node, prove
-from console.operations.fleet import Fleet
+from console.operations.fleet import CALL_S, Fleet
 from console.operations.truth import EpochView, LineageView
 
 ENDED = ("stopped", "finished", "failed", "ended_unknown")
@@ -48,12 +49,12 @@ def guard_word(status: NodeStatus, job: JobStatus | None, running: EpochView) ->
 
 
 async def ask_node(
-    fleet: Fleet, node: Node, limits: Limits | None = None
+    fleet: Fleet, node: Node, limits: Limits | None = None, *, timeout_s: float = CALL_S
 ) -> tuple[NodeStatus | None, NodeVerdict]:
     """The guard's status, None when it does not answer, and what that makes of the node, its provider asked too."""
     seen = fleet.ledger.nodes().get(node.name)
     try:
-        status = await fleet.status(node)
+        status = await fleet.status(node, timeout_s=timeout_s)
     except (DamagedError, NotInstalledError, CredentialsError) as error:
         return None, judge_node(Witness(None, True, None, node.cordoned, error.message), limits or Limits())
     except ReprieveError:

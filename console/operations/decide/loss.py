@@ -67,6 +67,7 @@ class GuardWord:
     epoch: int | None = None
     at: str = ""
     detail: str = ""
+    finished: bool = False  # it ended because its work is done
 
 
 def judge_node(witness: Witness, limits: Limits) -> NodeVerdict:

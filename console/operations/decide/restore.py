@@ -31,7 +31,7 @@ class Observed:
     guard: GuardWord  # the guard named there, about that epoch
     proof: Proof | None  # that nothing of running_epoch runs
     started_from: int  # highest epoch when this restore was asked for
-    tries: int  # epochs of ours that were named to a node and failed
+    tries: int  # epochs of ours that a node was asked to start and that ended
     max_tries: int = 3
     waited_s: float = 0.0  # how long this restore has waited for proof
     patience_s: float = 0.0  # how long it may
@@ -46,7 +46,7 @@ class Step:
 
 
 def next_step(seen: Observed) -> Step:
-    """The next step; `done` and `already` mean that one live process is confirmed by its guard."""
+    """The next step; `done` and `already` mean that its guard confirms one live process, or that it finished."""
     if seen.kind == "none" and seen.epoch > 0:
         if seen.claim_is_ours:
             return Step("write_continues", f"epoch {seen.epoch} is ours and names nothing yet")
@@ -55,15 +55,18 @@ def next_step(seen: Observed) -> Step:
         return _take_over_or_not(seen)
     current = seen.running_epoch == seen.epoch
     guard = seen.guard
-    if current and guard.word == "running":
+    if current and (guard.word == "running" or (guard.finished and _after_start(seen))):
         return _someone_runs(seen)
     if current and guard.word in ("restoring", "absent") and seen.kind == "checkpoint":
         return Step("ask_node", f"epoch {seen.epoch} names this guard, which has not finished it")
-    if seen.continues_is_ours and current and guard.word == "ended":
-        if seen.tries >= seen.max_tries:
-            return Step("give_up", guard.detail or "every try failed")
-        return _take_over_or_not(seen)
+    if seen.continues_is_ours and guard.word == "ended" and seen.tries >= seen.max_tries:
+        return Step("give_up", guard.detail or "every try failed")
     return _take_over_or_not(seen)
+
+
+def _after_start(seen: Observed) -> bool:
+    """Whether the newest epoch was begun after this restore was asked for."""
+    return seen.continues_is_ours or seen.epoch > seen.started_from
 
 
 def _someone_runs(seen: Observed) -> Step:

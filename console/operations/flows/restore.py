@@ -69,8 +69,9 @@ async def restore(fleet: Fleet, wish: RestoreWish, run: str, item: str, on_step:
     """Bring `wish.job` back once and return where it lives.
 
     lost_work_s counts from the freeze instant of the checkpoint used to the moment when death was proven (the provider's
-    answer, the guard's acknowledgement, the word): at or after the true end, so never below the truth. restore_s counts
-    from the first claim to proof of life; wait_s from the detection of the loss to a node that is ready to take the job.
+    answer, the guard's acknowledgement, the word): at or after the true end, so never below the truth. wait_s counts from
+    the detection of the loss until proof and a node were there and work could begin; restore_s from then to proof of
+    life: choosing, verifying, claiming, fetching, failed tries and interruptions of this program included.
 
     Raises:
         NoProofError: nothing proves that the old process is gone; nothing was started.
@@ -141,7 +142,7 @@ class _Restore:
                     self.refuse(evidence)
                 case "give_up":
                     raise ReprieveError(
-                        f"job {self.job.name} was not restored after {len(self.failed)} tries: {step.reason}",
+                        f"job {self.job.name} was not restored after {len(self.book.observed('ask'))} tries: {step.reason}",
                         hint="its checkpoints are untouched; see `reprieve checkpoints list` and `reprieve fleet doctor`",
                     )
             evidence = await gather(self.fleet, self.job, self.failed)
@@ -163,7 +164,7 @@ class _Restore:
             guard=evidence.guard,
             proof=evidence.proof,
             started_from=begin.data["started_from"] if begin else epoch,
-            tries=len(self.failed),
+            tries=len({data["epoch"] for data in self.book.observed("ask")}),
             max_tries=self.wish.max_tries,
             waited_s=self.waited_s,
             patience_s=self.wish.patience_s,
@@ -186,12 +187,14 @@ class _Restore:
 
     async def take_over(self, evidence: Evidence) -> None:
         """Look for a checkpoint and a node first, so that an epoch is only spent on a restore that can begin."""
+        if self.book.first("ready") is None:
+            self.book.observe("ready", at=self.fleet.clock.wall())
         highest = evidence.lineage.highest
         if highest is not None and highest.kind == "none":
             self.book.intend("void", epoch=highest.epoch)
             await self.fleet.blocking(self.truth.void, self.job.uid, highest.epoch)
         choice = await self.choose()
-        await self.place(choice.chosen)
+        await self.place(choice.chosen, evidence)
         epoch = (highest.epoch if highest else 0) + 1
         proof = proof_document(evidence)
         nonce = new_nonce()
@@ -228,13 +231,21 @@ class _Restore:
         self.trusted |= {choice.chosen.checkpoint}
         return choice
 
-    async def place(self, save: SaveView | None) -> Node:
+    async def place(self, save: SaveView | None, evidence: Evidence) -> Node:
         fingerprint = save.fingerprint if save is not None else {}
+        lost = (
+            {evidence.node.name: evidence.verdict.reason} if evidence.node and evidence.verdict.proof else {}
+        )
         tried = {
             data["target"]: data["error"] for data in self.book.observed("ask") if data["state"] == "failed"
         }
         placement = await find_place(
-            self.fleet, self.job, fingerprint, to=self.wish.to, exclude=tried, force=self.wish.force
+            self.fleet,
+            self.job,
+            fingerprint,
+            to=self.wish.to,
+            exclude={**tried, **lost},
+            force=self.wish.force,
         )
         if placement.node is None:
             raise IncompatibleError(
@@ -251,9 +262,7 @@ class _Restore:
         if highest is None:
             return
         choice = await self.choose()
-        node = await self.place(choice.chosen)
-        if self.book.first("ready") is None:
-            self.book.observe("ready", at=self.fleet.clock.wall())
+        node = await self.place(choice.chosen, evidence)
         status = await self.fleet.status(node)
         save = choice.chosen
         checkpoint = save.checkpoint if save is not None else None

@@ -265,3 +265,27 @@ def test_killed_at_any_moment_another_console_finishes_it(tmp_path: Path, real: 
             said = error.message
         assert "still runs" in said, at
         assert len(practice.where(job.uid)) == 1, at
+
+
+@pytest.mark.parametrize("ending", ["finished", "failed"])
+def test_a_job_that_ends_right_after_its_restore(practice: Practice, ending: str) -> None:
+    """Finished is done; died is a failed try, and there are only so many of them."""
+    job = practice.running_job("train", "n0")
+    practice.reclaim("n0")
+
+    def moment(label: str) -> None:
+        if label != "answered restore":
+            return
+        for node in practice.nodes.values():
+            held = node.held.get(job.uid)
+            if held is not None and held.process is not None and held.epoch > 1 and held.process.alive:
+                held.process.alive, held.state = False, ending
+
+    practice.world.moment = moment
+    if ending == "finished":
+        assert one(practice.fleet(), RestoreWish(job)).epoch == 2
+    else:
+        with pytest.raises(ReprieveError, match="after 3 tries"):
+            one(practice.fleet(), RestoreWish(job))
+    assert practice.where(job.uid) == []
+    assert practice.side.newest_epoch(job.uid) == (2 if ending == "finished" else 4)
