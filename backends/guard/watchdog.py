@@ -20,6 +20,7 @@ from backends.guard.spawn import detached, is_held, take_lock, unmoved
 
 EVERY_S = 0.5
 RESTART_AFTER_S = 1.0
+PATIENCE_LIMIT_S = 60.0  # between two tries to start a guard that does not come up
 LOCK = "watchdog.lock"
 
 Engines = Callable[[], Mapping[str, Engine]]
@@ -47,6 +48,7 @@ class Watchdog:
         self._boot_id = boot_id()
         self._freezes = Freezes(layout.frozen)
         self._missing_since: float | None = None
+        self._patience_s = RESTART_AFTER_S
         self._child: subprocess.Popen[bytes] | None = None
 
     def look(self) -> bool:
@@ -78,10 +80,12 @@ class Watchdog:
     def _mind_the_guard(self, now: float) -> None:
         if is_held(self._layout.lock) or self._layout.ended.exists():
             self._missing_since = None
+            self._patience_s = RESTART_AFTER_S
         elif self._missing_since is None:
             self._missing_since = now
-        elif now - self._missing_since > RESTART_AFTER_S:
+        elif now - self._missing_since > self._patience_s:
             self._missing_since = None
+            self._patience_s = min(2 * self._patience_s, PATIENCE_LIMIT_S)
             if self._respawn:
                 self._child = detached(self._respawn, self._layout.run / "guard.log")
 
