@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from backends.clouds.practice.cloud import node_of
+from backends.inventory.save import add_node
 from backends.practice.layout import Layout
 from backends.records.node import Node
-from backends.xdg import private
 
 
 def write(layout: Layout, description: dict[str, Any], *, bare: bool) -> None:
@@ -28,20 +28,8 @@ def write(layout: Layout, description: dict[str, Any], *, bare: bool) -> None:
 
 
 def write_node(layout: Layout, node: Node) -> Path:
-    """Write one node's record and return its path."""
-    path = private(layout.fleet / "nodes") / f"{node.name}.toml"
-    fields = {
-        "ssh": node.ssh,
-        "provider": node.provider,
-        "pool": node.pool,
-        "instance": node.instance,
-        "identity_file": node.identity_file,
-        "host_key": node.host_key,
-    }
-    # A JSON string is a TOML basic string.
-    lines = [f"{key} = {json.dumps(value)}" for key, value in fields.items() if value is not None]
-    _replace(path, "\n".join([f"[nodes.{json.dumps(node.name)}]", *lines]) + "\n")
-    return path
+    """Write one node's record, as `fleet add` would, and return its path."""
+    return add_node(layout.fleet, node, replace=True)
 
 
 def _replace(path: Path, text: str) -> None:

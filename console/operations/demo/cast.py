@@ -28,15 +28,17 @@ class Role:
         return self.job.files[0]
 
 
-def roles(mode: str, directory: Path, metrics: str, *, steps: int = STEPS) -> tuple[Role, ...]:
+def roles(
+    mode: str, directory: Path, metrics: str, hosts: list[str], *, steps: int = STEPS
+) -> tuple[Role, ...]:
     """Two jobs: numpy training saved below the application, or, without CRIU, programs that save themselves."""
     return tuple(
-        _role(mode, f"train-{letter}", number, directory, metrics, steps)
+        _role(mode, f"train-{letter}", number, hosts[number - 1], directory, metrics, steps)
         for number, letter in enumerate("ab", 1)
     )
 
 
-def _role(mode: str, name: str, number: int, directory: Path, metrics: str, steps: int) -> Role:
+def _role(mode: str, name: str, number: int, host: str, directory: Path, metrics: str, steps: int) -> Role:
     place = f"/data/{name}" if mode == "namespaces" else str(directory / "data" / name)
     loopback = mode != "namespaces"
     script = str(examples() / ("selfsave.py" if loopback else "train.py"))
@@ -47,7 +49,7 @@ def _role(mode: str, name: str, number: int, directory: Path, metrics: str, step
     command += [] if loopback else ["--metrics", metrics]
     job = Job(
         name=name,
-        node=f"host-{number}",
+        node=host,
         command=tuple(command),
         engine="signal" if loopback else "criu",
         interval_s=6.0,

@@ -52,8 +52,8 @@ class Story:
         try:
             await self._prepare()
             async with self._watched():
-                await self._lose("host-1", self.roles[0], None)
-                await self._lose("host-2", self.roles[1], NOTICE_S)
+                await self._lose(self.roles[0], None)
+                await self._lose(self.roles[1], NOTICE_S)
                 await self._until_done()
             digests = {name: await task for name, task in expected.items()}
         finally:
@@ -64,6 +64,12 @@ class Story:
         document = self._document(described, jobs, self.fleet.clock.monotonic() - begun)
         self._close(document)
         return document
+
+    @property
+    def spare(self) -> str:
+        """The host that runs no job at the start."""
+        busy = {role.job.node for role in self.roles}
+        return next(name for name in sorted(self.fleet.records.nodes()) if name not in busy)
 
     async def _prepare(self) -> None:
         nodes = sorted(self.fleet.records.nodes().values(), key=lambda node: node.name)
@@ -76,7 +82,7 @@ class Story:
         if self.rehearse:
             name = self.roles[0].job.name
             self.said(f"Rehearsing {name} on another host: does its checkpoint really run there?")
-            await rehearse_action(self.fleet, {"name": name, "to": "host-3"}, self.detail)
+            await rehearse_action(self.fleet, {"name": name, "to": self.spare}, self.detail)
 
     async def _run(self, role: Role) -> None:
         opened = runs.open_run(self.fleet, "start", [("1", role.job.name, {})])
@@ -103,8 +109,8 @@ class Story:
                 self.census[role.job.name] = max(self.census.get(role.job.name, 0), len(found))
             await self.fleet.clock.pause(0.5)
 
-    async def _lose(self, host: str, role: Role, notice_s: float | None) -> None:
-        name = role.job.name
+    async def _lose(self, role: Role, notice_s: float | None) -> None:
+        name, host = role.job.name, role.job.node
         status = await self._until(
             role, lambda job: self._saves(job) >= SAVES_BEFORE, f"{name} to be saved twice"
         )
@@ -115,10 +121,10 @@ class Story:
             )
             await self.client.acall("reclaim", host=host)
         else:
-            spare = self.fleet.node("host-3")
+            spare = self.fleet.node(self.spare)
             self.fleet.records.put_node(dataclasses.replace(spare, cordoned=True))
             self.said(
-                f"{host} gets a notice: {notice_s:.0f} s. host-3 is full (cordoned), so {name} will need a new machine, "
+                f"{host} gets a notice: {notice_s:.0f} s. {spare.name} is full (cordoned), so {name} will need a new machine, "
                 "bare: no guard, no CRIU."
             )
             await self.client.acall("reclaim", host=host, notice_s=notice_s)

@@ -43,9 +43,14 @@ async def telling(
 ) -> AsyncIterator[Story]:
     """The story, ready to be told; its fleet is closed at the end."""
     described = running.describe()
+    hosts = sorted(host["name"] for host in described["hosts"])
     fleet = open_fleet(context_of(running), clock, "demo")
     cast = roles(
-        running.mode, running.directory, described["metrics"], **({} if steps is None else {"steps": steps})
+        running.mode,
+        running.directory,
+        described["metrics"],
+        hosts,
+        **({} if steps is None else {"steps": steps}),
     )
     try:
         client = PracticeClient(Layout(running.directory).control)
