@@ -181,7 +181,7 @@ class Story:
         if not isinstance(link, SshLink):
             raise ReprieveError(f"node {job.node} is not reached over SSH")
         answer = await link.run_fixed(("cat", f"{role.directory}/DONE"), b"", timeout_s=20.0)
-        words = clean(answer.stdout).split()
+        words = [clean(word) for word in answer.stdout.split()]
         return {
             "job": role.job.name,
             "final_digest": words[0] if words else None,
