@@ -26,9 +26,9 @@ from backends.clock import Clock, SystemClock
 from backends.clouds.practice.client import PracticeClient
 from backends.errors import ReprieveError, UnreachableError, UsageError
 from backends.practice import abilities, processes, records
+from backends.practice.birth import run_in_own_namespaces
 from backends.practice.fleet import DEFAULT_POOL
 from backends.practice.layout import Layout
-from backends.practice.namespaces import run_in_own_namespaces
 from backends.practice.processes import Process
 from backends.xdg import base, private
 

@@ -90,7 +90,7 @@ def heal(invocation: Invocation) -> int:
 
 def add(invocation: Invocation) -> int:
     """One more bare host, with a node record."""
-    from backends.practice.records import write_node
+    from backends.inventory.save import add_node
 
     layout, client = Layout(default_directory()), _client()
     fields = {"token": secrets.token_hex(8)}
@@ -109,7 +109,7 @@ def add(invocation: Invocation) -> int:
     if answer["state"] == "failed":
         raise ReprieveError(f"no practice host: {answer['reason']}")
     host = answer["host"]
-    write_node(layout, node_of(host, layout.identity))
+    add_node(layout.fleet, node_of(host, layout.identity), replace=True)
     return _told(
         invocation,
         host,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import stat
-import tomllib
 from pathlib import Path
 
 import pytest
 
 from backends.clock import SystemClock
 from backends.errors import ReprieveError, UsageError
+from backends.inventory.load import load
 from backends.practice import launch, netlink, processes, records, rootfs, sshd
 from backends.practice.layout import Layout
 from backends.practice.namespaces import address_of
@@ -57,8 +57,8 @@ def test_records_are_read_by_the_inventory_and_private(tmp_path: Path) -> None:
         "store": layout.store_url,
         "socket": str(layout.control),
     }
-    read = tomllib.loads((layout.fleet / "nodes/host-a.toml").read_text())
-    assert Node(name="host-a", **read["nodes"]["host-a"]) == Node(
+    inventory = load(layout.fleet)
+    assert inventory.node("host-a") == Node(
         "host-a", "root@127.0.0.1:4022", "practice", "practice/zone-a/small/linux", "i-1",
         str(layout.identity), "ssh-ed25519 AAAA host",
     )  # fmt: skip

@@ -191,6 +191,37 @@ def test_the_mode_is_chosen_with_a_reason(monkeypatch: pytest.MonkeyPatch, tmp_p
         choose("odd", tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("version", "kernel", "fits"),
+    [
+        ("4.2.1", "6.18.44-fc", True),
+        ("4.1.1", "6.18.44-fc", False),
+        ("4.1.1", "6.15.0", True),
+        ("3.17.1", "6.13.0", False),
+        ("3.17.1", "6.1.0-30-amd64", True),
+        ("unknown", "6.18.0", False),
+        ("4.10", "6.18.0", True),
+    ],
+)
+def test_an_old_criu_is_named_with_the_kernel(version: str, kernel: str, fits: bool) -> None:
+    reason = abilities.why_criu_is_old(version, kernel)
+    assert (reason is None) == fits
+    assert reason is None or (version in reason and kernel in reason)
+
+
+def test_the_version_is_read_from_the_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from backends.nodes.closures import Closure
+
+    for name in ("_platform", "_tools", "_namespaces"):
+        monkeypatch.setattr(abilities, name, lambda: None)
+    monkeypatch.setattr(abilities, "find_sshd", lambda _cache: None)
+    monkeypatch.setattr(os, "uname", lambda: os.uname_result(("Linux", "h", "6.18.0", "", "x86_64")))
+    for package, fits in (("criu_4.2.1-1_amd64.deb", True), ("criu_4.1.1-1_amd64.deb", False)):
+        found = Closure(tmp_path, ("libc6_2.41_amd64.deb", "libcriu2_9.9-1_amd64.deb", package))
+        monkeypatch.setattr(abilities, "criu_closure", lambda _cache, found=found: found)
+        assert (abilities.why_no_namespaces(tmp_path) is None) == fits
+
+
 def test_no_package_source_is_one_plain_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from backends.nodes.closures import ClosureError
 
