@@ -49,7 +49,9 @@ def test_all_actors_and_four_epochs(capsys: pytest.CaptureFixture[str]) -> None:
         machine = Machine(bounds)
         states = machine.explore(100_000_000)
         with capsys.disabled():
-            print(f"\nlineage model, {bounds}: {states} states, {machine.transitions} transitions, 0 violations")
+            print(
+                f"\nlineage model, {bounds}: {states} states, {machine.transitions} transitions, 0 violations"
+            )
 
 
 @pytest.mark.parametrize("step", STEPS)

@@ -49,7 +49,11 @@ def test_a_data_key_opens_only_for_its_job_and_checkpoint() -> None:
     wrapped = KEY.wrap(data_key)
     assert KEY.unwrap(wrapped, UID, ONE) == data_key
     assert KEY.wrap(data_key) != wrapped
-    for key, uid, identity in ((JobKey.new(), UID, ONE), (KEY, UID[::-1], ONE), (KEY, UID, CheckpointId(1, 2))):
+    for key, uid, identity in (
+        (JobKey.new(), UID, ONE),
+        (KEY, UID[::-1], ONE),
+        (KEY, UID, CheckpointId(1, 2)),
+    ):
         with pytest.raises(DamagedError, match="unwrapped"):
             key.unwrap(wrapped, uid, identity)
     for text in ("", "xyz", wrapped[:-2], wrapped[:20]):

@@ -74,7 +74,10 @@ def test_arbitrary_bytes_never_do_worse_than_be_refused(tail: bytes) -> None:
         assert all(0 <= vaddr < 2**64 and count > 0 for vaddr, count in found.runs)
 
 
-@given(st.lists(st.tuples(st.integers(0, 2**50), st.integers(1, 2**40), st.sampled_from([1, 2, 4, 6]))), st.integers(0, 2**32 - 1))
+@given(
+    st.lists(st.tuples(st.integers(0, 2**50), st.integers(1, 2**40), st.sampled_from([1, 2, 4, 6]))),
+    st.integers(0, 2**32 - 1),
+)
 def test_what_criu_writes_is_read_back(runs: list[tuple[int, int, int]], pages_id: int) -> None:
     found = read_pagemap(pagemap_image(pages_id, runs))
     assert found == Pagemap(pages_id, tuple((v, n) for v, n, flags in runs if flags & 4))

@@ -37,7 +37,9 @@ def memory(bench: Bench) -> MemoryStore:
     return bench.store
 
 
-def decide(bench: Bench, keep_last: int = 1, min_age_s: float = 0.0, pinned: tuple[CheckpointId, ...] = ()) -> Plan:
+def decide(
+    bench: Bench, keep_last: int = 1, min_age_s: float = 0.0, pinned: tuple[CheckpointId, ...] = ()
+) -> Plan:
     policy = Policy(keep_last, min_age_s, frozenset(pinned))
     return make_plan(bench.store, UID, bench.key, bench.fleet.verify_key, policy, bench.clock)
 
@@ -226,7 +228,9 @@ def test_whatever_is_listed_the_rules_hold(data: st.DataObject) -> None:
         for identity in listed
     }
     policy = Policy(data.draw(st.integers(1, 3)), 0.0)
-    decided = plan(Listing(UID, {identity: _info(identity) for identity in listed}), known, lineage, policy, 10.0)
+    decided = plan(
+        Listing(UID, {identity: _info(identity) for identity in listed}), known, lineage, policy, 10.0
+    )
     gone = set(decided.removed)
     chain = lineage.chain(listed)
     good = [identity for identity in chain if known[identity].verified and known[identity].understood]

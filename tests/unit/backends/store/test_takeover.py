@@ -62,7 +62,11 @@ def test_the_first_start_makes_header_claim_and_genesis(bench: Bench) -> None:
     assert current is not None
     assert (current.kind, current.target, current.guard) == ("genesis", "node-a", "guard-a")
     assert found.may_start(1, "guard-a", current.nonce) == current
-    for epoch, guard, nonce in ((1, "guard-b", current.nonce), (1, "guard-a", "other"), (2, "guard-a", current.nonce)):
+    for epoch, guard, nonce in (
+        (1, "guard-b", current.nonce),
+        (1, "guard-a", "other"),
+        (2, "guard-a", current.nonce),
+    ):
         with pytest.raises(NoProofError, match="may not be started here"):
             found.may_start(epoch, guard, nonce)
 
