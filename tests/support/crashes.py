@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,7 +32,7 @@ class World:
     fleet: FleetKey = field(default_factory=lambda: FleetKey(bytes(32)))
     reported: list[CheckpointId] = field(default_factory=list)
     attested: list[CheckpointId] = field(default_factory=list)
-    directory: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="reprieve-crash-")))
+    directory: Path = Path()
 
     def bench(self, ops: FileOps) -> Bench:
         """Fresh processes on these files."""
@@ -60,9 +59,9 @@ class World:
         self.attested.append(identity)
 
 
-def prepared() -> tuple[World, SimulatedOps]:
+def prepared(directory: Path) -> tuple[World, SimulatedOps]:
     """A job with two verified saves, all durable."""
-    world, ops = World(), SimulatedOps()
+    world, ops = World(directory=directory), SimulatedOps()
     bench = world.bench(ops)
     bench.begin()
     for seq in (1, 2):
@@ -147,7 +146,7 @@ def judge(world: World, files: SimulatedOps) -> None:
             good.add(identity)
         except (DamagedError, NotFoundError):
             continue
-    chain = [identity for identity in lineage.chain(good)]
+    chain = lineage.chain(good)
     if world.reported:  # I1: what was reported, or a later save, restores
         assert chain, f"nothing restorable, {world.reported} were reported"
         assert chain[0] >= max(world.reported), f"{max(world.reported)} was reported, best is {chain[0]}"

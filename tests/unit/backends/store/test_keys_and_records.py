@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,7 +14,7 @@ from backends.errors import CredentialsError, DamagedError, UsageError
 from backends.ids import CheckpointId
 from backends.records import strict
 from backends.records.lineage import Attestation, Claim, Continues, JobHeader, Proof, Tombstone
-from backends.store.fleetkey import FleetKey, VerifyKey, open_record, sign_record
+from backends.store.fleetkey import FleetKey, Record, VerifyKey, open_record, sign_record
 from backends.store.sealing import DataKey, JobKey, check_escrow, escrow_test
 from backends.store.takeover import FIRST
 from tests.support.store import UID
@@ -131,20 +132,26 @@ RECORDS = [
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=lambda r: type(r).__name__)
-def test_records_open_only_as_they_were_signed(record: Claim) -> None:
+def test_records_open_only_as_they_were_signed(record: Record) -> None:
     data = sign_record(record, FLEET)
-    assert open_record(type(record), data, FLEET.verify_key, what="r") == record
+    kind: type[Any] = type(record)
+    assert open_record(kind, data, FLEET.verify_key, what="r") == record
     assert data == strict.canonical(strict.loads(data, what="r"))
     with pytest.raises(DamagedError, match="not signed by this fleet"):
-        open_record(type(record), data, FleetKey.new().verify_key, what="r")
+        open_record(kind, data, FleetKey.new().verify_key, what="r")
     for place in range(0, len(data), 7):
         damaged = data[:place] + bytes((data[place] ^ 1,)) + data[place + 1 :]
         with pytest.raises(DamagedError):
-            open_record(type(record), damaged, FLEET.verify_key, what="r")
-    for other in (Claim, Continues, Attestation, JobHeader, Tombstone):
-        if other is not type(record):
-            with pytest.raises(DamagedError, match=f"not a {other.RECORD} record"):
-                open_record(other, data, FLEET.verify_key, what="r")
+            open_record(kind, damaged, FLEET.verify_key, what="r")
+    if not isinstance(record, Claim):
+        with pytest.raises(DamagedError, match="no claim record"):
+            open_record(Claim, data, FLEET.verify_key, what="r")
+    if not isinstance(record, Continues):
+        with pytest.raises(DamagedError, match="no continues record"):
+            open_record(Continues, data, FLEET.verify_key, what="r")
+    if not isinstance(record, Attestation):
+        with pytest.raises(DamagedError, match="no attestation record"):
+            open_record(Attestation, data, FLEET.verify_key, what="r")
 
 
 @pytest.mark.parametrize(

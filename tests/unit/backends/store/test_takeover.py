@@ -47,10 +47,6 @@ def lineage(bench: Bench) -> Lineage:
     return read_lineage(bench.store, UID, bench.fleet.verify_key)
 
 
-def verifier(bench: Bench) -> object:
-    return lambda identity: verify_checkpoint(bench.store, UID, identity, bench.key, bench.clock).manifest
-
-
 def pick(bench: Bench, identity: CheckpointId) -> Manifest:
     return verify_checkpoint(bench.store, UID, identity, bench.key, bench.clock).manifest
 
@@ -115,9 +111,9 @@ def test_an_orphan_is_listed_and_never_chosen(bench: Bench, tmp_path: Path) -> N
     claim = claim_next(taker, bench.proof())
     choice = choose(taker, claim, bench.key, lambda identity: pick(bench, identity))
     assert (choice.checkpoint, choice.orphans) == (CheckpointId(1, 1), (CheckpointId(1, 2),))
-    with pytest.raises(NotFoundError, match="1.2 is an orphan"):
+    with pytest.raises(NotFoundError, match=r"1\.2 is an orphan"):
         choose(taker, claim, bench.key, lambda identity: pick(bench, identity), wanted=CheckpointId(1, 2))
-    with pytest.raises(NotFoundError, match="9.9 is not in the store"):
+    with pytest.raises(NotFoundError, match=r"9\.9 is not in the store"):
         choose(taker, claim, bench.key, lambda identity: pick(bench, identity), wanted=CheckpointId(9, 9))
 
 
@@ -258,6 +254,45 @@ def test_a_record_of_another_epoch_or_job_is_not_believed(bench: Bench) -> None:
     found = lineage(bench)
     assert found.claims[2] is None
     assert "it says" in found.problems[0]
+
+
+def test_a_continues_that_cannot_be_read_needs_the_operators_word(bench: Bench, tmp_path: Path) -> None:
+    bench.save(tmp_path, 1)
+    bench.take_over()
+    bench.save(tmp_path, 1, epoch=2)
+    memory(bench).flip(layout.continues(UID, 2), 20)
+    found = lineage(bench)
+    assert found.doubtful == 2
+    assert found.newer_claim(1) is not None
+    taker = bench.taker()
+    for proof in (
+        FIRST,
+        Proof("cloud", 1, "node-a", "guard-a", "aws", AT),
+        Proof("cloud", 2, "node-b", "guard-b", "aws", AT),
+    ):
+        with pytest.raises(NoProofError, match="epoch 2 continues from cannot be read"):
+            claim_next(taker, proof)
+    claim = claim_next(taker, Proof("word", 2, "", "", "ann", AT))
+    choice = choose(taker, claim, bench.key, lambda identity: pick(bench, identity))
+    assert choice.checkpoint == CheckpointId(2, 1)
+    memory(bench).objects.pop(layout.checkpoint(UID, CheckpointId(2, 1)))
+    with pytest.raises(NotFoundError):
+        choose(taker, claim, bench.key, lambda identity: pick(bench, identity))
+    named = choose(taker, claim, bench.key, lambda identity: pick(bench, identity), wanted=CheckpointId(1, 1))
+    assert named.checkpoint == CheckpointId(1, 1)
+
+
+def test_a_damaged_claim_still_fences(bench: Bench, tmp_path: Path) -> None:
+    bench.save(tmp_path, 1)
+    bench.take_over()
+    memory(bench).flip(layout.claim(UID, 2), 20)
+    with pytest.raises(FencedError, match="epoch 2 was claimed"):
+        bench.save(tmp_path, 2)
+    memory(bench).objects.pop(layout.claim(UID, 2))
+    with pytest.raises(FencedError):
+        bench.save(tmp_path, 2)
+    with pytest.raises(DamagedError, match="lost an object"):
+        settle(bench.taker())
 
 
 def test_a_lost_claim_stops_everything(bench: Bench, tmp_path: Path) -> None:
