@@ -10,7 +10,7 @@ import pytest
 from backends.fakes.fileops import FAULTS, FaultKind, SimulatedOps
 from backends.ids import CheckpointId
 from backends.store import retention
-from tests.support.crashes import CHANGING, World, cycle, fingerprint, judge, prepared
+from tests.support.crashes import CHANGING, Outcome, World, cycle, fingerprint, judge, prepared
 from tests.support.store import Bench
 
 
@@ -58,6 +58,12 @@ def run_all(
     return len(places), judged
 
 
+def judge_all(outcomes: list[Outcome]) -> None:
+    """One after the other."""
+    for outcome in outcomes:
+        judge(outcome.world, outcome.files.copy())
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", FAULTS)
 def test_no_fault_at_any_operation_loses_what_was_reported(
@@ -103,7 +109,7 @@ def test_reporting_before_the_manifest_is_found(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(World, "save", eager)
     outcomes = [cycle(base, files, place, "crash_before") for place in range(1, 40)]
     with pytest.raises(AssertionError):
-        [judge(outcome.world, outcome.files.copy()) for outcome in outcomes]
+        judge_all(outcomes)
 
 
 def test_deleting_before_committing_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

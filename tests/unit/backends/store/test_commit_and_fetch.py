@@ -310,3 +310,10 @@ def test_frames_and_packs_cannot_be_exchanged(bench: Bench, tmp_path: Path) -> N
     for seq in (1, 2):
         with pytest.raises(DamagedError, match="authentication failed"):
             fetch(store, UID, CheckpointId(1, seq), bench.key, tmp_path / f"into{seq}")
+
+
+def test_an_empty_place_is_not_the_store(bench: Bench, tmp_path: Path) -> None:
+    empty = Bench(store=MemoryStore("unmounted"), key=bench.key, fleet=bench.fleet)
+    with pytest.raises(StoreError, match="does not hold epoch 1"):
+        empty.save(tmp_path, 1)
+    assert memory(empty).objects == {}
