@@ -34,6 +34,7 @@ COUNTEREXAMPLES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CONFIGURATIONS)
 def test_every_interleaving_keeps_the_invariants(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     machine = Machine(CONFIGURATIONS[name])
