@@ -21,8 +21,7 @@ from backends.engines.launch import identify
 from backends.engines.port import Process, RestoreRequest, Saved, SaveRequest
 from backends.errors import EngineError
 from backends.records.job import Job
-from tests.contract.test_engine_signal import end_all
-from tests.support.engines import criu_tool, lines_of, spawn, until
+from tests.support.engines import begin, criu_or_skip, end_all, goes_on, lines_of, until
 from tests.support.kinds import KINDS, PRELUDE
 
 pytestmark = pytest.mark.lab
@@ -39,20 +38,8 @@ server = Server(("127.0.0.1", 0), Echo); print(server.server_address[1], flush=T
 
 @pytest.fixture
 def engine(tmp_path: Path) -> Iterator[CriuEngine]:
-    if os.geteuid() != 0:
-        pytest.skip("not root: CRIU needs it")
-    tool = criu_tool()
-    if tool is None:
-        pytest.skip("no CRIU on this machine or in the cache")
-    yield CriuEngine(tool, tmp_path / "run", SystemClock())
+    yield CriuEngine(criu_or_skip(), tmp_path / "run", SystemClock())
     end_all(tmp_path)
-
-
-def begin(home: Path, source: str, *flags: str) -> Process:
-    home.mkdir()
-    process = spawn([sys.executable, *flags, "-c", PRELUDE + source, str(home)], home)
-    until(lambda: len(lines_of(home / "log.txt")) > 2, "the job's first steps")
-    return process
 
 
 def save(engine: CriuEngine, process: Process, directory: Path, job: Job = JOB) -> Saved:
@@ -64,14 +51,6 @@ def restore(engine: CriuEngine, saved: Saved, directory: Path, job: Job = JOB) -
     return engine.restore(
         RestoreRequest(job, directory, saved.files, saved.details, 20.0, directory.with_suffix(".aside"))
     )
-
-
-def goes_on(home: Path) -> None:
-    """The log has no gap and no repetition, and grows."""
-    count = len(lines_of(home / "log.txt"))
-    until(lambda: len(lines_of(home / "log.txt")) > count + 2, "the job's next steps")
-    steps = [int(line) for line in lines_of(home / "log.txt")]
-    assert steps == list(range(1, len(steps) + 1))
 
 
 @pytest.mark.parametrize("kind", KINDS)
