@@ -16,7 +16,7 @@ from backends.engines.explain import explain
 from backends.engines.launch import Launched, launch
 from backends.engines.open_files import COPY_LIMIT_BYTES, plan_capture, read_mounts
 from backends.engines.port import Process, RestoreRequest, Saved, SaveRequest, Verdict, alive
-from backends.engines.proc import parse_arguments, read_tree
+from backends.engines.proc import CAP_SYS_RESOURCE, has_capability, parse_arguments, read_tree
 from backends.engines.system import trees
 from backends.engines.system.places import incarnation, outcome, remember, remove_empty, scratch_plan
 from backends.engines.system.rollback import Rollback
@@ -69,6 +69,7 @@ class CriuEngine:
             namespaces=_namespaces(process),
             arguments=_arguments(process.pid),
             copy_limit_bytes=self.copy_limit_bytes,
+            resource_right=has_capability(CAP_SYS_RESOURCE),
         )
 
     def save(self, request: SaveRequest, frozen: Callable[[], None]) -> Saved:

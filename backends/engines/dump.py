@@ -13,6 +13,7 @@ import os
 import select
 import shutil
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from backends.clean import clean
@@ -184,7 +185,9 @@ class Dump:
         """Copy what travels while the job stands still; a failure is kept for the veto."""
         try:
             tree, sockets, plan = self._look()
-            taken = capture(plan, self.files, tree, sockets, self.request.job.files)
+            base = Path(self.request.job.cwd or tree.root.cwd)
+            declared = [str(base / text) for text in self.request.job.files]
+            taken = capture(plan, self.files, tree, sockets, declared)
             self.listening = listening_addresses(sockets)
         except EngineError as error:
             self.failure = error

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from backends.clean import clean
+from backends.engines.explain import explain
 from backends.engines.open_files import Plan
 from backends.engines.port import Answer, Verdict
 from backends.engines.proc import Descriptor, Member, Tree
@@ -144,13 +145,18 @@ def judge(
     namespaces: dict[str, str],
     arguments: list[str],
     copy_limit_bytes: int,
+    resource_right: bool = True,
 ) -> Verdict:
     """Whether CRIU can save this job and bring it back.
 
     It must live in `namespaces`: the guard's, or those of its own init after a restore. `arguments` is the root's
     command line, for the line to restart with. Captured files beyond `copy_limit_bytes` need reflinks.
+    `resource_right`: whether we have CAP_SYS_RESOURCE.
     """
     found = [*_of_namespaces(tree, namespaces), *_of_members(tree), *_of_sockets(sockets), *_of_files(tree)]
+    if not resource_right and any(m.uid != 0 for m in tree.members):
+        cause = explain("Error: Can't get rlimit")
+        found.append(Finding("impossible", f"{cause.reason}: {cause.remedy}"))
     if plan.size_bytes > copy_limit_bytes:
         text = f"{plan.size_bytes / 2**30:.1f} GiB of files travel with each save: without reflink the pause is too long"
         found.append(Finding("ok", text))

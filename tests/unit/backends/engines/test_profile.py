@@ -137,6 +137,19 @@ def test_sockets(one: Socket, answer: str, text: str) -> None:
         assert found.restart_line == "setsid -f python train.py --name 'a b' </dev/null >job.log 2>&1"
 
 
+def test_a_job_of_another_user_needs_a_right() -> None:
+    tree = Tree((member(uid=1000),))
+    said = {
+        right: judge(
+            JOB, tree, (), Plan(()), namespaces=SPACES, arguments=[], copy_limit_bytes=1, resource_right=right
+        )
+        for right in (True, False)
+    }
+    assert said[True].answer == "ok"
+    assert said[False].answer == "impossible"
+    assert "CAP_SYS_RESOURCE" in said[False].reasons[0]
+
+
 def test_the_worst_answer_wins_and_comes_first() -> None:
     found = verdict(
         member(held(5, "anonymous", "anon_inode:[io_uring]"), tracer=9),
