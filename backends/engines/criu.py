@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -45,11 +46,17 @@ class CriuEngine:
         self.run = run
         self.clock = clock
         self.copy_limit_bytes = copy_limit_bytes
+        self._unready: Verdict | None = None
         self._launched: list[Launched] = []  # reaped when they end
 
     def ready(self) -> Verdict:
-        """A real dump and restore of a tiny process with sockets; remembered per tool and kernel."""
-        return canary.ready(self, self.tool, self.run, self.clock)
+        """A real dump and restore of a tiny process with sockets; success is remembered per tool and kernel."""
+        if self._unready is None:
+            verdict = canary.ready(self, self.tool, self.run, self.clock)
+            if verdict.answer == "ok":
+                return verdict
+            self._unready = verdict  # tried again when the guard starts again
+        return self._unready
 
     def examine(self, job: Job, process: Process) -> Verdict:
         """Will this job save and come back? Looks only."""
@@ -70,7 +77,16 @@ class CriuEngine:
             arguments=_arguments(process.pid),
             copy_limit_bytes=self.copy_limit_bytes,
             resource_right=has_capability(CAP_SYS_RESOURCE),
+            free_bytes=self._free_bytes(),
         )
+
+    def _free_bytes(self) -> int | None:
+        """Free bytes on the disk of `run`, which is that of the staging directory; None when unknown."""
+        try:
+            facts = os.statvfs(self.run if self.run.is_dir() else self.run.parent)
+        except OSError:
+            return None
+        return facts.f_bavail * facts.f_frsize
 
     def save(self, request: SaveRequest, frozen: Callable[[], None]) -> Saved:
         """Save the tree; see the port. The dump is vetoed and the job goes on when anything fails."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -232,9 +232,16 @@ def check_size(plan: Plan, limit_bytes: int, *, reflinks: bool) -> None:
 
 
 def capture(
-    plan: Plan, target: Path, tree: Tree, sockets: Iterable[Socket], declared: Iterable[str] = ()
+    plan: Plan,
+    target: Path,
+    tree: Tree,
+    sockets: Iterable[Socket],
+    declared: Iterable[str] = (),
+    check: Callable[[], None] = lambda: None,
 ) -> Captured:
     """Copy the planned files into `target` (0700) as they are now; the job must stand still.
+
+    `check` is called every few MiB and may raise EngineError to end it.
 
     Raises:
         EngineError: a file cannot be read or the staging disk is full.
@@ -244,7 +251,7 @@ def capture(
     skipped = list(plan.skipped)
     for item in plan.files:
         try:
-            taken = _take(item, target / f"{len(files):05d}")
+            taken = _take(item, target / f"{len(files):05d}", check)
         except FileNotFoundError:
             skipped.append((clean(item.path), "it vanished before it could be copied"))
             continue
@@ -260,13 +267,13 @@ def capture(
     return Captured(tuple(files), around, tuple(skipped), total, copied)
 
 
-def _take(item: Wanted, copy: Path) -> tuple[OpenFile, int]:
+def _take(item: Wanted, copy: Path, check: Callable[[], None]) -> tuple[OpenFile, int]:
     source = os.open(item.source, os.O_RDONLY | os.O_NONBLOCK)
     try:
         facts = os.fstat(source)
         target = os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         try:
-            how = copy_contents(source, target, facts.st_size)
+            how = copy_contents(source, target, facts.st_size, check)
         finally:
             os.close(target)
     finally:

@@ -16,6 +16,7 @@ import pytest
 from backends.clock import SystemClock
 from backends.engines.criu import CriuEngine
 from backends.engines.criu_tool import CriuTool
+from backends.engines.dump import Dump
 from backends.engines.port import Process, RestoreRequest, Saved, SaveRequest, alive
 from backends.engines.proc import read_stat, status_fields
 from backends.engines.system.trees import detach
@@ -256,7 +257,7 @@ def test_a_taken_port_is_named(engine: CriuEngine, tmp_path: Path) -> None:
     home = tmp_path / "home"
     process = begin(home, KINDS["listener and packets"], "-S", "-s")
     saved = save(engine, process, tmp_path / "save")
-    with pytest.raises(EngineError, match=r"port \d+, on which job bad listens, is in use"):
+    with pytest.raises(EngineError, match=r"port [\d, ]+, on which job bad listens, is in use"):
         engine.restore(request_for(saved, tmp_path / "save"))
     runs_untraced(process, home)
     engine.end(process)
@@ -306,3 +307,21 @@ def test_how_a_restored_job_ended_is_known(engine: CriuEngine, tmp_path: Path) -
     until(lambda: engine.outcome(process) == 0, "the record of its end")
     again = CriuEngine(engine.tool, engine.run, SystemClock())
     assert again.outcome(process) == 0
+
+
+def test_copying_files_stops_at_the_longest_freeze(
+    engine: CriuEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Dump._check_freeze
+
+    def slow(self: Dump) -> None:
+        CLOCK.sleep(0.3)
+        real(self)
+
+    monkeypatch.setattr(Dump, "_check_freeze", slow)
+    home = tmp_path / "home"
+    process = begin(home, "run()", "-S", "-s")
+    with pytest.raises(EngineError, match=r"max_freeze of 0\.25 s"):
+        save(engine, process, tmp_path / "save", max_freeze_s=0.25)
+    runs_untraced(process, home)
+    engine.end(process)

@@ -202,3 +202,16 @@ def test_the_choice_travels_with_the_save(shell: bool, unix: bool) -> None:
     options = Options(shell, unix)
     assert Options.of_document(options.document()) == options
     assert Options.of_document({}) == Options()
+
+
+def test_a_disk_that_is_too_small_is_told_beforehand() -> None:
+    tree = Tree((member(held(3, "file", "/x", deleted=True, size=1 << 30)),))
+
+    def said(free: int | None) -> Verdict:
+        return judge(
+            JOB, tree, (), Plan(()), namespaces=SPACES, arguments=[], copy_limit_bytes=1, free_bytes=free
+        )
+
+    assert said(None).answer == said(2 << 30).answer == "ok"
+    assert said(1 << 30).answer == "impossible"
+    assert "needs 1089 MiB on the staging disk, 1024 MiB are free" in said(1 << 30).reasons[0]
