@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from backends.engines.explain import explain
 from backends.engines.launch import Launched, launch
 from backends.engines.open_files import COPY_LIMIT_BYTES, plan_capture, read_mounts
 from backends.engines.port import Process, RestoreRequest, Saved, SaveRequest, Verdict, alive
-from backends.engines.proc import parse_arguments, read_tree
+from backends.engines.proc import CAP_SYS_RESOURCE, has_capability, parse_arguments, read_tree
 from backends.engines.system import trees
 from backends.engines.system.places import incarnation, outcome, remember, remove_empty, scratch_plan
 from backends.engines.system.rollback import Rollback
@@ -45,11 +46,17 @@ class CriuEngine:
         self.run = run
         self.clock = clock
         self.copy_limit_bytes = copy_limit_bytes
+        self._unready: Verdict | None = None
         self._launched: list[Launched] = []  # reaped when they end
 
     def ready(self) -> Verdict:
-        """A real dump and restore of a tiny process with sockets; remembered per tool and kernel."""
-        return canary.ready(self, self.tool, self.run, self.clock)
+        """A real dump and restore of a tiny process with sockets; success is remembered per tool and kernel."""
+        if self._unready is None:
+            verdict = canary.ready(self, self.tool, self.run, self.clock)
+            if verdict.answer == "ok":
+                return verdict
+            self._unready = verdict  # tried again when the guard starts again
+        return self._unready
 
     def examine(self, job: Job, process: Process) -> Verdict:
         """Will this job save and come back? Looks only."""
@@ -69,7 +76,17 @@ class CriuEngine:
             namespaces=_namespaces(process),
             arguments=_arguments(process.pid),
             copy_limit_bytes=self.copy_limit_bytes,
+            resource_right=has_capability(CAP_SYS_RESOURCE),
+            free_bytes=self._free_bytes(),
         )
+
+    def _free_bytes(self) -> int | None:
+        """Free bytes on the disk of `run`, which is that of the staging directory; None when unknown."""
+        try:
+            facts = os.statvfs(self.run if self.run.is_dir() else self.run.parent)
+        except OSError:
+            return None
+        return facts.f_bavail * facts.f_frsize
 
     def save(self, request: SaveRequest, frozen: Callable[[], None]) -> Saved:
         """Save the tree; see the port. The dump is vetoed and the job goes on when anything fails."""

@@ -19,6 +19,7 @@ Kind = Literal[
     "file", "directory", "device", "tty", "fifo", "pipe", "socket", "anonymous", "memfd", "unknown"
 ]
 _CHILDREN_FILE = Path("/proc/thread-self/children")
+CAP_SYS_RESOURCE = 24
 _DELETED = " (deleted)"
 _MAP = re.compile(
     r"([0-9a-f]+)-([0-9a-f]+) ([r-])([w-])([x-])([ps]) [0-9a-f]+ ([0-9a-f]+):([0-9a-f]+) (\d+) *(.*)"
@@ -173,6 +174,11 @@ def status_fields(pid: int) -> dict[str, str]:
     except OSError:
         return {}
     return {key: value.strip() for key, _, value in (line.partition(":") for line in text.splitlines())}
+
+
+def has_capability(number: int) -> bool:
+    """Whether this process has the Linux capability `number` in effect."""
+    return bool(int(status_fields(os.getpid()).get("CapEff", "0"), 16) >> number & 1)
 
 
 def read_tree(root: int) -> Tree:

@@ -21,9 +21,11 @@ from backends.engines.open_files import (
     parse_mounts,
     plan_capture,
     read_mounts,
+    surroundings,
 )  # fmt: skip
 from backends.engines.proc import Tree, read_member
 from backends.engines.system.copying import copy_contents, data_ranges
+from backends.engines.system.rollback import Rollback
 from backends.errors import EngineError
 
 MOUNTS = (Mount("/", "ext4"), Mount("/nfs", "nfs4"), Mount("/nfs/local", "xfs"), Mount("/dev/shm", "tmpfs"))
@@ -144,6 +146,26 @@ def test_capture_keeps_content_mode_and_owner(tmp_path: Path) -> None:
     assert (target / file.copy).stat().st_mode & 0o777 == 0o600
     described = {entry["path"]: entry for entry in taken.surroundings["directories"]}
     assert described[str(tmp_path)]["mode"] == tmp_path.stat().st_mode & 0o7777
+
+
+def test_links_and_empty_directories_of_declared_trees_travel(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    (home / "empty").mkdir(parents=True)
+    (home / "link").symlink_to("data")
+    (home / "data").write_text("x")
+    (tmp_path / "files").mkdir()
+    plan = plan_capture(Tree(()), ["home"], MOUNTS, rollback=False, base=str(tmp_path))
+    taken = capture(plan, tmp_path / "files", Tree(()), (), [str(home)])
+    assert taken.surroundings["links"] == [{"path": str(home / "link"), "target": "data"}]
+    home.rename(tmp_path / "old")
+    Rollback(tmp_path / "aside").put_back(taken.files, tmp_path / "files", taken.surroundings)
+    assert (home / "link").read_text() == "x"
+    assert (home / "empty").is_dir()
+
+
+def test_a_working_directory_that_is_gone_is_not_made() -> None:
+    member = replace(own_tree().root, cwd="/no-such-directory (deleted)", descriptors=(), mappings=())
+    assert surroundings(Tree((member,)), (), [])["places"] == []
 
 
 def test_a_file_that_vanishes_is_told(tmp_path: Path) -> None:

@@ -137,6 +137,19 @@ def test_sockets(one: Socket, answer: str, text: str) -> None:
         assert found.restart_line == "setsid -f python train.py --name 'a b' </dev/null >job.log 2>&1"
 
 
+def test_a_job_of_another_user_needs_a_right() -> None:
+    tree = Tree((member(uid=1000),))
+    said = {
+        right: judge(
+            JOB, tree, (), Plan(()), namespaces=SPACES, arguments=[], copy_limit_bytes=1, resource_right=right
+        )
+        for right in (True, False)
+    }
+    assert said[True].answer == "ok"
+    assert said[False].answer == "impossible"
+    assert "CAP_SYS_RESOURCE" in said[False].reasons[0]
+
+
 def test_the_worst_answer_wins_and_comes_first() -> None:
     found = verdict(
         member(held(5, "anonymous", "anon_inode:[io_uring]"), tracer=9),
@@ -189,3 +202,16 @@ def test_the_choice_travels_with_the_save(shell: bool, unix: bool) -> None:
     options = Options(shell, unix)
     assert Options.of_document(options.document()) == options
     assert Options.of_document({}) == Options()
+
+
+def test_a_disk_that_is_too_small_is_told_beforehand() -> None:
+    tree = Tree((member(held(3, "file", "/x", deleted=True, size=1 << 30)),))
+
+    def said(free: int | None) -> Verdict:
+        return judge(
+            JOB, tree, (), Plan(()), namespaces=SPACES, arguments=[], copy_limit_bytes=1, free_bytes=free
+        )
+
+    assert said(None).answer == said(2 << 30).answer == "ok"
+    assert said(1 << 30).answer == "impossible"
+    assert "needs 1089 MiB on the staging disk, 1024 MiB are free" in said(1 << 30).reasons[0]
