@@ -150,7 +150,7 @@ class Guard:
         try:
             yield
         except Exception as error:  # noqa: BLE001 - see above
-            print(trouble(error).message, file=sys.stderr, flush=True)  # noqa: T201 - the guard's own log
+            sys.stderr.write(f"{trouble(error).message}\n")  # the guard's own log
 
     def _beat(self, now: float) -> None:
         if now - self._beat_at < HEARTBEAT_S:
