@@ -80,13 +80,24 @@ def _serve(layout: Layout, *, detach: bool) -> int:
     from backends.guard.wiring import guard_at
 
     try:
-        guard = guard_at(layout, ENGINES, argv)
+        guard = guard_at(layout, ENGINES, _respawn(layout, argv))
         guard.obey_signals()
         guard.run()
     except ReprieveError as error:
         _complain(f"reprieve-node: {error.message}")
         os._exit(error.exit_code)
     os._exit(0)  # uploads under way are abandoned, their threads need not be waited for
+
+
+def _respawn(layout: Layout, argv: list[str]) -> list[str]:
+    """How the watchdog starts the guard again: through the installed command, which follows upgrades.
+
+    Nothing under systemd, which restarts its unit itself.
+    """
+    if os.environ.get("INVOCATION_ID") and os.getppid() == 1:
+        return []
+    command = layout.root / "bin" / "reprieve-node"
+    return [str(command), "serve"] if command.exists() else argv
 
 
 def _detach(layout: Layout, argv: list[str]) -> int:

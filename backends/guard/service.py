@@ -25,7 +25,7 @@ from backends.guard.jobs.unit import JobUnit
 from backends.guard.jobs.watching import check_process
 from backends.guard.notices.port import NoticeSource
 from backends.guard.server import Server
-from backends.guard.spawn import detached, is_held, take_lock, unmoved
+from backends.guard.spawn import code_place, detached, holder, is_held, take_lock, unmoved
 from backends.guard.verbs import Verbs
 from backends.records.status import NodeStatus
 
@@ -172,7 +172,11 @@ class Guard:
             return
         self._watched_at = now
         layout = self.tools.layout
-        if not is_held(watchdog.watchdog_lock(layout)):
+        lock = watchdog.watchdog_lock(layout)
+        found = holder(lock)
+        if found is not None and found[1] != code_place():  # one of another bundle: an upgrade
+            os.kill(found[0], signal.SIGTERM)
+        if not is_held(lock):
             child = detached(watchdog.argv(layout, self._engines, self._respawn), layout.run / "watchdog.log")
             threading.Thread(target=child.wait, name="watchdog", daemon=True).start()
 
