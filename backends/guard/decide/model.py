@@ -139,7 +139,8 @@ class Gone:
     """The process is no more."""
 
     done: bool  # the job's done rule holds
-    exit_code: int | None = None  # known only for a process that the guard started
+    exit_code: int | None = None  # known only for a process that the guard or its engine started
+    shutdown: bool = False  # the node was going down
 
 
 @dataclass(frozen=True)

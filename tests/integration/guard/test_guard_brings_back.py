@@ -18,6 +18,7 @@ from tests.support.guard_engine import stopped
 from tests.support.guard_metadata import ACTION, Metadata
 from tests.support.guard_node import Fleet, Node, RefusedError, request, wait_for
 
+pytestmark = pytest.mark.slow
 Make = Callable[..., Node]
 
 
