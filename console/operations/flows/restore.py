@@ -237,7 +237,8 @@ class _Restore:
             {evidence.node.name: evidence.verdict.reason} if evidence.node and evidence.verdict.proof else {}
         )
         tried = {
-            data["target"]: data["error"] for data in self.book.observed("ask") if data["state"] == "failed"
+            data["target"]: data["error"] or "it died there right after its restore"
+            for data in self.book.observed("ask")
         }
         placement = await find_place(
             self.fleet,
