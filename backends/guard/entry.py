@@ -6,18 +6,18 @@ Exit 0 with an answer or with `{"error": …}` for a refusal; any other exit: th
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from backends.clock import SystemClock
 from backends.errors import DamagedError, ReprieveError, UnreachableError, UsageError
 from backends.guard.disk.layout import Layout, layout_here
 from backends.guard.server import call
-from backends.records.strict import STATUS_LIMIT, loads, to_document
+from backends.records.strict import STATUS_LIMIT, loads, read, to_document
 
 VERBS = (
     "facts", "status", "events", "acknowledge", "examine", "protect", "start", "save", "restore", "rehearse",
@@ -26,6 +26,13 @@ VERBS = (
 MARGIN_S = 150.0  # beyond the wait that a document asks for
 START_LIMIT_S = 30.0
 ENGINES = "backends.guard.wiring:engines"
+
+
+@dataclass(frozen=True)
+class FactsAsked:
+    """The document of `facts`: files whose identity is wanted too."""
+
+    paths: tuple[str, ...] = ()
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -51,8 +58,9 @@ def main(arguments: Sequence[str]) -> int:
 
 def _answer(layout: Layout, verb: str, document: dict[str, Any]) -> dict[str, Any]:
     if verb == "facts":  # works without a running guard
-        facts = importlib.import_module("backends.guard.facts")
-        return to_document(facts.collect(tuple(document.get("paths", ()))))
+        from backends.guard import facts
+
+        return to_document(facts.collect(read(FactsAsked, document, what="facts").paths))
     wait_s = document.get("wait_s", 0.0)
     if isinstance(wait_s, bool) or not isinstance(wait_s, (int, float)) or wait_s < 0:
         raise DamagedError("wait_s is not a number of seconds, 0 or more")
@@ -60,7 +68,6 @@ def _answer(layout: Layout, verb: str, document: dict[str, Any]) -> dict[str, An
 
 
 def _serve(layout: Layout, *, detach: bool) -> int:
-    os.umask(0o077)
     layout.prepare()
     argv = [sys.executable, "-m", "backends.guard.entry", "serve"]
     if detach:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import FrameType
 
 from backends.clock import format_utc
@@ -20,10 +21,11 @@ from backends.guard.disk.requests import Requests
 from backends.guard.jobs.book import Book
 from backends.guard.jobs.recovery import recover
 from backends.guard.jobs.tools import Tools, trouble
+from backends.guard.jobs.unit import JobUnit
 from backends.guard.jobs.watching import check_process
 from backends.guard.notices.port import NoticeSource
 from backends.guard.server import Server
-from backends.guard.spawn import detached, is_held, take_lock
+from backends.guard.spawn import detached, is_held, take_lock, unmoved
 from backends.guard.verbs import Verbs
 from backends.records.status import NodeStatus
 
@@ -79,8 +81,10 @@ class Guard:
 
     def end(self) -> None:
         """Let `run` return; the watchdog is told that this is meant."""
-        durable.write(self.tools.layout.ended, {"time": format_utc(self.tools.clock.wall())})
-        self._stop.set()
+        try:
+            durable.write(self.tools.layout.ended, {"time": format_utc(self.tools.clock.wall())})
+        finally:
+            self._stop.set()
 
     def obey_signals(self) -> None:
         """SIGTERM and SIGINT end the guard; SIGHUP (a terminal or SSH session that goes away) does nothing."""
@@ -90,7 +94,7 @@ class Guard:
 
         signal.signal(signal.SIGTERM, told)
         signal.signal(signal.SIGINT, told)
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        unmoved()
 
     def status(self) -> NodeStatus:
         """The answer of the node verb `status`."""
@@ -114,24 +118,34 @@ class Guard:
     def _turn(self) -> float:
         """One look at everything; how many seconds until the next."""
         now = self.tools.clock.monotonic()
-        notice = self.notices.notice
         wait_s = LOOP_S
         for unit in self.book.all():
-            check_process(unit, self.book.children.get(unit.record.job.uid))
-            if unit.mind.notice != notice:
-                unit.take(NoticeIs(notice))
-            if unit.mind.phase != "running":
-                continue
-            unit.take(Tick())
-            left = due_at(unit.mind) - now
-            if left > 0:
-                wait_s = min(wait_s, left)
-        try:
+            with self._kept_going():
+                self._look_at(unit)
+                left = due_at(unit.mind) - now
+                if left > 0 and unit.mind.phase == "running":
+                    wait_s = min(wait_s, left)
+        with self._kept_going():
             self._beat(now)
+        with self._kept_going():
             self._keep_watchdog(now)
-        except Exception as error:  # noqa: BLE001 - a full disk or process table must not end the guard
-            print(trouble(error).message, file=sys.stderr, flush=True)  # noqa: T201 - the guard's own log
         return max(SHORTEST_S, wait_s)
+
+    def _look_at(self, unit: JobUnit) -> None:
+        notice = self.notices.notice
+        check_process(unit, self.book.children.get(unit.record.job.uid))
+        if unit.mind.notice != notice:
+            unit.take(NoticeIs(notice))
+        if unit.mind.phase == "running":
+            unit.take(Tick())
+
+    @contextlib.contextmanager
+    def _kept_going(self) -> Iterator[None]:
+        """Nothing that goes wrong with one job, a full disk or a full process table ends the guard; its log says it."""
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 - see above
+            print(trouble(error).message, file=sys.stderr, flush=True)  # noqa: T201 - the guard's own log
 
     def _beat(self, now: float) -> None:
         if now - self._beat_at < HEARTBEAT_S:
@@ -165,10 +179,11 @@ class Guard:
 
         def work() -> None:
             while True:
-                reading = source.read()
-                self.notices, reports = observe(self.notices, reading, self.tools.clock.monotonic())
-                for report in reports:
-                    self.tools.spool.add(report.kind, report.text, None, dict(report.data))
+                with self._kept_going():
+                    reading = source.read()
+                    self.notices, reports = observe(self.notices, reading, self.tools.clock.monotonic())
+                    for report in reports:
+                        self.tools.spool.add(report.kind, report.text, None, dict(report.data))
                 if self._stop.wait(source.period_s):
                     return
 

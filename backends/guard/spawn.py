@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -30,6 +31,12 @@ def detached(argv: list[str], log: Path) -> subprocess.Popen[bytes]:
         )
     finally:
         os.close(handle)
+
+
+def unmoved() -> None:
+    """Outlive terminals and SSH sessions. Handlers, not SIG_IGN: what is ignored stays so in every program started."""
+    signal.signal(signal.SIGHUP, lambda number, frame: None)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # CRIU waits for its children
 
 
 def take_lock(path: Path) -> int | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from backends.clock import Clock
 from backends.engines.port import OpenFile
-from backends.errors import ExistsError, NoProofError
+from backends.errors import ExistsError, NoProofError, StoreError
 from backends.guard.vault import Fetched, Place, Receipt, Shipment
 from backends.ids import CheckpointId
 from backends.records.grant import Grant
@@ -43,15 +43,30 @@ class StoreVault:
 
     def ship(self, shipment: Shipment, epoch: int) -> Receipt:
         """Commit a save under the next free seq of `epoch`."""
+        self._own_lineage(epoch)
         committer = self._committer(epoch)
         source = self._source(shipment)
         seq = committer.next_seq()
         for _ in range(SEQ_TRIES):
             try:
-                return _receipt(committer.commit(seq, source))
+                return self._receipt(committer.commit(seq, source))
             except ExistsError:
                 seq += 1
-        return _receipt(committer.commit(seq, source))
+        return self._receipt(committer.commit(seq, source))
+
+    def _receipt(self, done: Committed) -> Receipt:
+        self._own_lineage(done.checkpoint.epoch)
+        return Receipt(str(done.checkpoint), done.manifest.size_bytes)
+
+    def _own_lineage(self, epoch: int) -> Lineage:
+        """The lineage, once it is seen to hold our own claim: an empty place (a mount that is gone) answers too."""
+        lineage = self._lineage()
+        if lineage.claims.get(epoch) is None:
+            raise StoreError(
+                f"store {self._store.url} does not hold the claim of epoch {epoch} of job {self._job.name}: it is "
+                f"not the store this job was started with; see whether its disk is mounted"
+            )
+        return lineage
 
     def _source(self, shipment: Shipment) -> SaveSource:
         saved = shipment.saved
@@ -70,9 +85,11 @@ class StoreVault:
             details=saved.details,
         )
 
-    def recover(self, epoch: int) -> str | None:
-        """The newest save of `epoch` that reads back whole, no newer epoch being claimed."""
-        found = self._committer(epoch).recover(0)
+    def recover(self, epoch: int, after: str | None) -> str | None:
+        """The newest save of `epoch`, later than `after`, that reads back whole, no newer epoch being claimed."""
+        last = None if after is None else CheckpointId.parse(after)
+        seq = last.seq if last is not None and last.epoch == epoch else 0
+        found = self._committer(epoch).recover(seq)
         return None if found is None else str(found.checkpoint)
 
     def fetch(self, checkpoint: str, into: Path) -> Fetched:
@@ -94,7 +111,7 @@ class StoreVault:
 
     def place(self, epoch: int, guard: str, last: str | None) -> Place:
         """Where `epoch` stands among the claims in the store."""
-        lineage = self._lineage()
+        lineage = self._own_lineage(epoch)
         newest = max(epoch, lineage.highest_valid)
         last_id = None if last is None else CheckpointId.parse(last)
         adopted = lineage.adopts(guard, epoch, last_id)
@@ -124,10 +141,6 @@ class StoreVault:
 
     def _committer(self, epoch: int) -> Committer:
         return Committer(self._store, self._job.uid, epoch, self._key, self._verify_key, self._clock)
-
-
-def _receipt(done: Committed) -> Receipt:
-    return Receipt(str(done.checkpoint), done.manifest.size_bytes)
 
 
 def opener(clock: Clock, fingerprint: Fingerprint) -> Callable[[Job, Grant], StoreVault]:

@@ -20,6 +20,7 @@ class Shipment:
     engine: str
     saved: Saved
     directory: Path
+    pid: int  # the process that was saved; it may be gone by now
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,8 @@ class Vault(Protocol):
         """Commit a save under `epoch`: data, manifest, read back, look for a newer epoch."""
         ...
 
-    def recover(self, epoch: int) -> str | None:
-        """The newest checkpoint of `epoch` that counts after a crash of the guard; None when there is none."""
+    def recover(self, epoch: int, after: str | None) -> str | None:
+        """The newest checkpoint of `epoch`, newer than `after`, that counts after a crash of the guard; None: none."""
         ...
 
     def fetch(self, checkpoint: str, into: Path) -> Fetched:

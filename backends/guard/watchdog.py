@@ -7,8 +7,7 @@ Run as `python -m backends.guard.watchdog ROOT MODULE:FUNCTION ARGV…`: where e
 from __future__ import annotations
 
 import importlib
-import os
-import signal
+import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -17,10 +16,11 @@ from backends.clock import Clock, SystemClock
 from backends.engines.port import Engine, alive
 from backends.guard.disk.freezes import BOUNDED, Entry, Freezes, too_long
 from backends.guard.disk.layout import Layout, boot_id
-from backends.guard.spawn import detached, is_held, take_lock
+from backends.guard.spawn import detached, is_held, take_lock, unmoved
 
 EVERY_S = 0.5
 RESTART_AFTER_S = 1.0
+PATIENCE_LIMIT_S = 60.0  # between two tries to start a guard that does not come up
 LOCK = "watchdog.lock"
 
 Engines = Callable[[], Mapping[str, Engine]]
@@ -48,10 +48,14 @@ class Watchdog:
         self._boot_id = boot_id()
         self._freezes = Freezes(layout.frozen)
         self._missing_since: float | None = None
+        self._patience_s = RESTART_AFTER_S
+        self._child: subprocess.Popen[bytes] | None = None
 
     def look(self) -> bool:
         """Thaw what is frozen for too long, start the guard again if it died; False when there is nothing to watch."""
         now = self._clock.monotonic()
+        if self._child is not None and self._child.poll() is not None:  # reaped
+            self._child = None
         entries = self._freezes.entries()
         for entry in entries:
             if too_long(entry, now, self._boot_id):
@@ -76,21 +80,21 @@ class Watchdog:
     def _mind_the_guard(self, now: float) -> None:
         if is_held(self._layout.lock) or self._layout.ended.exists():
             self._missing_since = None
+            self._patience_s = RESTART_AFTER_S
         elif self._missing_since is None:
             self._missing_since = now
-        elif now - self._missing_since > RESTART_AFTER_S:
+        elif now - self._missing_since > self._patience_s:
             self._missing_since = None
+            self._patience_s = min(2 * self._patience_s, PATIENCE_LIMIT_S)
             if self._respawn:
-                detached(self._respawn, self._layout.run / "guard.log")
+                self._child = detached(self._respawn, self._layout.run / "guard.log")
 
 
 def main(arguments: Sequence[str]) -> int:
     """Watch until the guard was told to end and nothing is frozen for a save."""
     root, engines, *respawn = arguments
     layout, clock = Layout(Path(root)), SystemClock()
-    os.umask(0o077)
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # guards started here are reaped by the kernel
+    unmoved()
     lock = take_lock(watchdog_lock(layout))
     if lock is None:
         return 0

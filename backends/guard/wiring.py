@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import backends
 from backends.clock import Clock, SystemClock
@@ -13,23 +12,18 @@ from backends.engines.port import Engine
 from backends.guard.disk.freezes import Freezes
 from backends.guard.disk.layout import Identity, Layout, boot_id, identity, layout_here
 from backends.guard.disk.spool import Spool
+from backends.guard.fingerprints import Fingerprints
 from backends.guard.jobs.tools import Tools
 from backends.guard.notices.aws import AwsNotices
 from backends.guard.notices.port import NoticeSource
 from backends.guard.service import Guard
 from backends.guard.storevault import opener
-from backends.guard.vault import Shipment
 
 
 def engines() -> Mapping[str, Engine]:
     """The engines of this node, by name, the preferred first; a CRIU in the bundle before the node's own."""
     bundle = Path(backends.__file__).parents[2]
     return node_engines(layout_here().engines, SystemClock(), [bundle / "criu"])
-
-
-def fingerprint(shipment: Shipment) -> dict[str, Any]:
-    """What a checkpoint made here needs to find again where it is restored."""
-    return {}
 
 
 def notice_source(who: Identity, clock: Clock) -> NoticeSource | None:
@@ -49,7 +43,7 @@ def guard_at(layout: Layout, engines_name: str, respawn: Sequence[str]) -> Guard
         boot_id=boot_id(),
         clock=clock,
         engines=engines(),
-        open_vault=opener(clock, fingerprint),
+        open_vault=opener(clock, Fingerprints(clock, layout.root)),
         spool=Spool(layout.spool, who.guard, who.node, clock),
         freezes=Freezes(layout.frozen),
     )

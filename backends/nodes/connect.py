@@ -18,7 +18,7 @@ import asyncssh
 from backends.clean import clean
 from backends.clock import Clock
 from backends.errors import CredentialsError, HostKeyError, ReprieveError, UnreachableError, UsageError
-from backends.nodes.hostkeys import HostKeys, Shown, refusal
+from backends.nodes.hostkeys import HostKeys, Shown, Trust, refusal
 from backends.nodes.route import Hop, Route
 
 HANDSHAKE_S = 10.0  # deadline of TCP connection, key exchange and login of one hop
@@ -116,15 +116,28 @@ class Connector:
         tunnel = await self._jump(route.hops[:-1]) if len(route.hops) > 1 else None
         return await self._handshake(route.hops[-1], tunnel, pinned)
 
-    async def shown_key(self, route: Route) -> asyncssh.SSHKey:
-        """The host key the last hop of `route` shows, without logging in there; raises as `open` does."""
+    async def shown_key(self, route: Route, trust: Trust) -> asyncssh.SSHKey:
+        """The host key the last hop of `route` shows, without logging in there; raises as `open` does.
+
+        A host has several keys: one of the kind that `trust` holds is asked for first, so that an unchanged host
+        does not look changed.
+        """
         tunnel = await self._jump(route.hops[:-1]) if len(route.hops) > 1 else None
         hop = route.hops[-1]
+        kinds = [name.decode() for key in trust.keys for name in key.sig_algorithms]
         async with self._slot(hop), _explained(hop):
-            key = await asyncssh.get_server_host_key(hop.host, hop.port, tunnel=tunnel, config=None)
-        if key is None:
-            raise UnreachableError(f"{hop.shown} shows no host key")
-        return key
+            for algorithms in ([kinds] if kinds else []) + [None]:
+                try:
+                    key = await asyncssh.get_server_host_key(
+                        hop.host, hop.port, tunnel=tunnel, config=None, server_host_key_algs=algorithms or ()
+                    )
+                except asyncssh.KeyExchangeFailed:
+                    if algorithms is None:
+                        raise
+                    continue
+                if key is not None:
+                    return key
+        raise UnreachableError(f"{hop.shown} shows no host key")
 
     async def close(self) -> None:
         """Close the jump hosts' connections."""

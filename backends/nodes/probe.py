@@ -73,8 +73,8 @@ class Look:
 async def offered_key(pool: LinkPool, node: Node) -> KeyOffer:
     """The key `node` shows, without logging in; the hops before it are held to the usual policy."""
     route = route_to(node, pool.ssh_config)
-    key = await pool.connector.shown_key(route)
     trust = pool.host_keys.trust(route.hops[-1], node.host_key)
+    key = await pool.connector.shown_key(route, trust)
     known: Literal["trusted", "new", "changed"] = "new"
     if any(key == item for item in trust.keys):
         known = "trusted"

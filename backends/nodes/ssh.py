@@ -122,12 +122,12 @@ class SshLink:
             async with asyncio.timeout(timeout_s):
                 connection = await self._lasting.get()
                 connected = True
-                async with sessions:
-                    self._under_way += 1
-                    try:
+                self._under_way += 1
+                try:
+                    async with sessions:
                         return await exchange(connection, command, stdin, limit=limit, what=what)
-                    finally:
-                        self._under_way -= 1
+                finally:
+                    self._under_way -= 1
         except TimeoutError:
             if connected and self._under_way == 0:
                 await self._lasting.drop()  # maybe a dead path: keepalives would take longer to find out
@@ -208,6 +208,12 @@ class LinkPool:
         links, self._links = list(self._links.values()), {}
         await asyncio.gather(*(link.close() for link in links))
         await self.connector.close()
+
+
+def user_pool(known_hosts: Path, clock: Clock) -> LinkPool:
+    """The links of this user: `known_hosts` of the context first, then the user's own; aliases of ~/.ssh/config."""
+    own = Path.home() / ".ssh"
+    return LinkPool(known_hosts=(known_hosts, own / "known_hosts"), clock=clock, ssh_config=own / "config")
 
 
 def _same_way(one: Node, other: Node) -> bool:

@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from backends.clock import SystemClock
+from backends.engines.criu import CriuEngine
 from backends.engines.port import (
     Engine,
     Process,
@@ -22,8 +24,11 @@ from backends.engines.port import (
     alive,
     start_ticks,
 )
+from backends.engines.signal import SignalEngine
 from backends.errors import EngineError
+from backends.guard.disk.layout import Layout
 from backends.records.job import Job
+from tests.support.engines import criu_tool
 
 # A job that counts up in a file, and goes on from what it finds there.
 PROGRAM = """
@@ -138,4 +143,12 @@ class StopEngine:
 def engines() -> Mapping[str, Engine]:
     """For the guard and watchdog processes of tests: scripted by a file under the node root."""
     root = Path(os.environ["REPRIEVE_NODE_ROOT"])
-    return {"fake": StopEngine(root / "script.json")}
+    if os.environ.get("REPRIEVE_TEST_ENGINES") != "real":
+        return {"fake": StopEngine(root / "script.json")}
+    run, clock = Layout(root).engines, SystemClock()
+    found: dict[str, Engine] = {}
+    tool = criu_tool()
+    if tool is not None:
+        found["criu"] = CriuEngine(tool, run, clock)
+    found["signal"] = SignalEngine(run, clock)
+    return found

@@ -39,7 +39,7 @@ class Metadata:
 
     def _handler(outer) -> type[BaseHTTPRequestHandler]:  # noqa: N805 - `self` is the handler's below
         class Handler(BaseHTTPRequestHandler):
-            def log_message(self, format: str, *args: object) -> None:
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
                 pass
 
             def reply(self, answer: Answer) -> None:

@@ -10,6 +10,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ def wait_for(what: str, check: Callable[[], Any], limit_s: float = LIMIT_S) -> A
     raise AssertionError(f"not within {limit_s} s: {what}")
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """The guard refused a call."""
 
 
@@ -151,10 +152,10 @@ class Node:
             raise AssertionError((self.layout.root / "log").read_text()) from None
 
     def call(self, verb: str, **document: Any) -> dict[str, Any]:
-        """One call; raises Refused for a refusal."""
+        """One call; raises RefusedError for a refusal."""
         answer = call(self.layout.socket, verb, document, 60.0)
         if "error" in answer and isinstance(answer["error"], dict):
-            raise Refused(answer["error"]["message"])
+            raise RefusedError(answer["error"]["message"])
         return answer
 
     @property
@@ -204,7 +205,7 @@ class Node:
         try:
             pids = [job["pid"] for job in self.call("status")["jobs"] if job["pid"]]
             self.call("shutdown")
-        except (ReprieveError, Refused):
+        except (ReprieveError, RefusedError):
             self.layout.ended.write_text("{}")
         for pid in pids:
             try:
@@ -213,9 +214,14 @@ class Node:
                 continue
         for lock in (self.layout.lock, watchdog_lock(self.layout)):
             if lock.exists():
-                wait_for(f"{lock.name} is released", lambda held=lock: not is_held(held))
+                wait_for(f"{lock.name} is released", partial(released, lock))
         if self.process is not None:
             self.process.wait(10)
+
+
+def released(lock: Path) -> bool:
+    """Whether no live process holds the lock."""
+    return not is_held(lock)
 
 
 def request() -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from backends.guard.decide.model import Costs, Mind, Policy
+from planner.intervals import exact, rounded, safe_range
 
 FALLBACK_S = 600.0  # until costs and a reclaim rate are known
 LEAST_S = 1.0
+LEAST_COST_S = 0.001  # below this a freeze cannot be told from nothing
 RETRY_FIRST_S = 5.0
 
 
@@ -35,13 +37,15 @@ def interval(policy: Policy, costs: Costs) -> Interval:
     if not policy.rate_per_hour:
         return Interval(max(FALLBACK_S, least), "auto: 10 minutes until a reclaim rate is known")
     return Interval(
-        max(least, _young_s(costs.freeze_s, policy.rate_per_hour)), "auto: from measured costs and the rate"
+        max(least, _planned_s(costs.freeze_s, policy.rate_per_hour)), "auto: from measured costs and the rate"
     )
 
 
-def _young_s(freeze_s: float, rate_per_hour: float) -> float:
-    """Young's interval sqrt(2 C / rate) in seconds; at least one second of cost is assumed."""
-    return float((2.0 * max(freeze_s, 0.001) * 3600.0 / rate_per_hour) ** 0.5)
+def _planned_s(freeze_s: float, rate_per_hour: float) -> float:
+    """Seconds from freeze to freeze: the planner's work between saves (the exact optimum, rounded) plus the freeze."""
+    cost_hours = max(freeze_s, LEAST_COST_S) / 3600.0
+    work_hours = rounded(exact(rate_per_hour, cost_hours), *safe_range(rate_per_hour, cost_hours))
+    return work_hours * 3600.0 + freeze_s
 
 
 def in_force_s(mind: Mind) -> float:

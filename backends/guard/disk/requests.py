@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import threading
 from collections.abc import Callable
@@ -138,9 +137,14 @@ class Requests:
 
 
 def _mark(verb: str, document: Answer) -> str:
-    """A digest of what was asked, without how long the caller waits; holds no secret."""
-    asked = {key: value for key, value in document.items() if key not in ("wait_s", "request")}
-    return hashlib.sha256(verb.encode() + b"\0" + canonical(asked)).hexdigest()
+    """What was asked of which job, so that an id used twice by mistake is noticed; holds no secret.
+
+    Settings are left out: a caller that comes back after a crash may hold a newer record of the same job.
+    """
+    job, grant = document.get("job"), document.get("grant")
+    name = job.get("name") if isinstance(job, dict) else job
+    epoch = grant.get("epoch") if isinstance(grant, dict) else None
+    return canonical([verb, name, epoch, document.get("checkpoint")]).decode()
 
 
 def _interrupted() -> Answer:

@@ -67,6 +67,7 @@ class Book:
                     del self._units[old.name]
                     if old.uid != record.job.uid:
                         drop(self.tools.layout, old.uid)
+            self.children.pop(record.job.uid, None)
             save_grant(self.tools.layout, record.job.uid, grant)
             save_record(self.tools.layout, record)
             return self.adopt(record, grant)

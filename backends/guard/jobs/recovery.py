@@ -18,7 +18,6 @@ from backends.guard.jobs.leftovers import by_argument, by_environment, kill
 from backends.guard.jobs.record import JobRecord, Pending, drop, load
 from backends.guard.jobs.tools import Tools, trouble
 from backends.guard.jobs.unit import JobUnit
-from backends.ids import CheckpointId
 from backends.records.grant import Grant
 
 RECOVER_TRIES = 5
@@ -101,13 +100,13 @@ def _count_pending(unit: JobUnit, pending: Pending) -> None:
     checkpoint = None
     for _ in range(RECOVER_TRIES):
         try:
-            checkpoint = unit.vault.recover(unit.mind.epoch)
+            checkpoint = unit.vault.recover(unit.mind.epoch, pending.after)
             break
         except Exception as error:  # noqa: BLE001 - without an answer the save does not count, which is safe
             unit.silence = trouble(error).message
             unit.tools.clock.sleep(RECOVER_WAIT_S)
     found = None
-    if checkpoint is not None and _newer(checkpoint, pending.after):
+    if checkpoint is not None:
         found = Durable(
             checkpoint=checkpoint,
             frozen_at=pending.frozen_at,
@@ -118,10 +117,6 @@ def _count_pending(unit: JobUnit, pending: Pending) -> None:
         )
     unit.take(Recovered(found))
     unit.change(lambda record: replace(record, pending=None))
-
-
-def _newer(checkpoint: str, after: str | None) -> bool:
-    return after is None or CheckpointId.parse(checkpoint) > CheckpointId.parse(after)
 
 
 def _half_begun(book: Book, record: JobRecord, grant: Grant) -> None:

@@ -113,7 +113,9 @@ def _ship(unit: JobUnit, flight: _Flight, saved: Saved, pending: Pending) -> Non
     tools, record = unit.tools, unit.record
     try:
         unit.change(lambda old: replace(old, pending=pending))
-        shipment = Shipment(record.job, record.engine, saved, flight.directory)
+        shipment = Shipment(
+            record.job, record.engine, saved, flight.directory, record.process.pid if record.process else 0
+        )
         receipt = unit.vault.ship(shipment, record.mind.epoch)
     except Exception as error:  # noqa: BLE001 - whatever breaks, the job runs on and the save is over
         _give_up(unit, flight, trouble(error))

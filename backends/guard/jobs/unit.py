@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from backends.clock import format_utc
 from backends.engines.port import Engine, Process
+from backends.errors import FullError
 from backends.guard.decide.interval import interval
 from backends.guard.decide.job import ENDED, step
 from backends.guard.decide.model import (
@@ -62,6 +64,7 @@ class JobUnit:
         self.look_now = threading.Event()  # the lineage should be read without waiting for its turn
         self._record = record
         self._saver = saver
+        self._unwritten = False  # the record on disk is older than ours
         self._begun = 0
         self._outcomes: dict[int, SaveOutcome] = {}
         self._tasks: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
@@ -116,13 +119,24 @@ class JobUnit:
         with self.changed:
             self._record = change(self._record)
             if not self.closed:
-                save_record(self.tools.layout, self._record)
+                self._write()
             self.changed.notify_all()
 
     def _update(self, record: JobRecord, before: Mind) -> None:
         self._record = record
-        if replace(record.mind, contact_at=0.0) != replace(before, contact_at=0.0):
-            save_record(self.tools.layout, record)
+        if self._unwritten or replace(record.mind, contact_at=0.0) != replace(before, contact_at=0.0):
+            self._write()
+
+    def _write(self) -> None:
+        """Write the record down; while the disk is full the job is looked after from memory and it is tried again."""
+        try:
+            save_record(self.tools.layout, self._record)
+        except FullError as error:
+            if not self._unwritten:
+                self.tools.spool.add("guard.trouble", error.message, self._record.job.name)
+            self._unwritten = True
+        else:
+            self._unwritten = False
 
     def _execute(self, decision: Decision) -> None:
         name = self._record.job.name
@@ -141,7 +155,10 @@ class JobUnit:
     def _freeze(self, reason: str) -> None:
         process = self.process
         if process is not None and self.mind.frozen == reason:
-            self.enter_freeze(process, reason)
+            with contextlib.suppress(
+                FullError
+            ):  # the ledger keeps the watchdog away; without an entry it stays away
+                self.enter_freeze(process, reason)
             self.engine.freeze(process)
 
     def _thaw(self) -> None:

@@ -57,7 +57,7 @@ def check_process(unit: JobUnit, child: subprocess.Popen[bytes] | None) -> None:
     process, mind = unit.process, unit.mind
     if process is None or mind.phase != "running":
         return
-    code = child.poll() if child is not None else None
+    code = child.poll() if child is not None and child.pid == process.pid else None
     if code is None and alive(process):
         return
     if code is None:

@@ -16,7 +16,7 @@ from backends.engines.port import start_ticks
 from backends.store.fleetkey import FleetKey
 from tests.support.guard_engine import stopped
 from tests.support.guard_metadata import ACTION, Metadata
-from tests.support.guard_node import Fleet, Node, Refused, request, wait_for
+from tests.support.guard_node import Fleet, Node, RefusedError, request, wait_for
 
 Make = Callable[..., Node]
 
@@ -42,7 +42,7 @@ def counting(fleet: Fleet) -> list[str]:
 
 def lose(node: Node, fleet: Fleet, pid: int) -> str:
     """The job's process dies; returns the newest checkpoint."""
-    wait_for("a save", lambda: node.checkpoint())
+    wait_for("a save", node.checkpoint)
     os.kill(pid, signal.SIGKILL)
     wait_for("its end is seen", lambda: node.state() in ("failed", "ended_unknown"))
     wait_for("no upload is under way", lambda: not node.job()["saving"])
@@ -65,7 +65,7 @@ def test_a_job_comes_back_on_another_node(make_node: Make, fleet: Fleet) -> None
     assert second.state() == "protected"
     assert second.call("restore", **order, wait_s=30) == answer
     assert counting(fleet) == [str(answer["pid"])]
-    with pytest.raises(Refused, match="on this node already"):
+    with pytest.raises(RefusedError, match="on this node already"):
         second.call("restore", **{**order, "request": request()}, wait_s=30)
     assert not list(second.layout.staging.glob("*.restore"))
 
@@ -77,7 +77,7 @@ def test_no_epoch_starts_twice_even_after_its_process_is_gone(make_node: Make, f
     lose(node, fleet, pid)
     node.kill()
     node.wait_up()
-    with pytest.raises(Refused, match="never starts twice"):
+    with pytest.raises(RefusedError, match="never starts twice"):
         node.call("start", request=request(), job=job, grant=grant)
     assert counting(fleet) == []
 
@@ -85,15 +85,15 @@ def test_no_epoch_starts_twice_even_after_its_process_is_gone(make_node: Make, f
 def test_only_the_named_guard_and_nonce_start(make_node: Make, fleet: Fleet) -> None:
     node = make_node()
     grant = fleet.genesis("someone-else")
-    with pytest.raises(Refused, match="names guard someone-else"):
+    with pytest.raises(RefusedError, match="names guard someone-else"):
         node.call("start", request=request(), job=fleet.job(), grant=grant)
     other = Fleet(fleet.store_directory.parent / "other")
     other.store_directory.parent.mkdir()
     good = other.genesis(node.guard)
-    with pytest.raises(Refused, match="nonce"):
+    with pytest.raises(RefusedError, match="nonce"):
         node.call("start", request=request(), job=other.job(), grant={**good, "nonce": "ab" * 16})
-    with pytest.raises(Refused, match="no valid claim"):
-        forged = {**good, "verify_key": FleetKey.new().verify_key.hex}
+    forged = {**good, "verify_key": FleetKey.new().verify_key.hex}
+    with pytest.raises(RefusedError, match="no valid claim"):
         node.call("start", request=request(), job=other.job(), grant=forged)
     assert not node.call("status")["jobs"]
 
@@ -101,7 +101,7 @@ def test_only_the_named_guard_and_nonce_start(make_node: Make, fleet: Fleet) -> 
 def test_a_forged_claim_freezes_nothing(make_node: Make, fleet: Fleet) -> None:
     node = make_node()
     pid = start(node, fleet)
-    wait_for("a save", lambda: node.checkpoint())
+    wait_for("a save", node.checkpoint)
     (fleet.store_directory / "jobs" / fleet.uid / "epochs" / "2").write_text('{"epoch": 2}')
     wait_for("the alarm", lambda: "lineage.invalid_claim" in node.kinds())
     before = node.checkpoint()
@@ -122,7 +122,7 @@ def test_a_failed_restore_leaves_nothing(make_node: Make, fleet: Fleet) -> None:
     assert not list(other.layout.staging.iterdir())
     assert counting(fleet) == []
     other.script()
-    with pytest.raises(Refused, match="never starts twice"):
+    with pytest.raises(RefusedError, match="never starts twice"):
         other.call("restore", request=request(), **order, wait_s=30)
 
 
@@ -150,7 +150,7 @@ def test_a_guard_killed_in_a_restore_leaves_no_process(make_node: Make, fleet: F
     name = request()
     order = {"request": name, "job": fleet.job(), "grant": grant, "checkpoint": checkpoint}
     assert other.call("restore", **order, wait_s=0)["state"] == "running"
-    wait_for("the engine is at work", lambda: (other.layout.started / f"{fleet.uid}.2").exists())
+    wait_for("the engine is at work", (other.layout.started / f"{fleet.uid}.2").exists)
     assert other.state() == "restoring"
     other.kill()
     other.wait_up()
@@ -163,7 +163,7 @@ def test_a_guard_killed_in_a_restore_leaves_no_process(make_node: Make, fleet: F
 def test_a_rehearsal_changes_nothing(make_node: Make, fleet: Fleet) -> None:
     node, other = make_node("a"), make_node("b")
     pid = start(node, fleet)
-    wait_for("a save", lambda: node.checkpoint())
+    wait_for("a save", node.checkpoint)
     grant = fleet.grant(0, "", "genesis")
     order = {"job": fleet.job(), "grant": grant, "checkpoint": node.checkpoint()}
     answer = other.call("rehearse", request=request(), **order, wait_s=30)
@@ -249,9 +249,9 @@ def test_protect_pause_set_and_forget(make_node: Make, fleet: Fleet) -> None:
         assert node.call("set", job="count", changes={"interval_s": 0.5})["job"]["interval_s"] == 0.5
         time.sleep(1.0)
         assert node.checkpoint() == "1.1"
-        with pytest.raises(Refused, match="cannot be changed"):
+        with pytest.raises(RefusedError, match="cannot be changed"):
             node.call("set", job="count", changes={"store": "file:///tmp"})
-        with pytest.raises(Refused, match="interval is -1"):
+        with pytest.raises(RefusedError, match="interval is -1"):
             node.call("set", job="count", changes={"interval_s": -1})
         node.call("resume", job="count")
         wait_for("saves go on", lambda: node.checkpoint() != "1.1")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.guard_engine import stopped
-from tests.support.guard_node import Fleet, Node, Refused, request, wait_for
+from tests.support.guard_node import Fleet, Node, RefusedError, request, wait_for
 
 Make = Callable[..., Node]
 
@@ -52,7 +52,7 @@ def test_a_save_on_request_is_newer_than_the_request(make_node: Make, fleet: Fle
 def test_kill_of_the_guard_in_the_middle_of_a_save(make_node: Make, fleet: Fleet) -> None:
     node = make_node()
     pid = start(node, fleet, interval_s=0.5, max_freeze_s=1.0)
-    wait_for("the first save", lambda: node.checkpoint())
+    wait_for("the first save", node.checkpoint)
     node.script(freeze_s=30.0)
     wait_for("the job stands still", lambda: stopped(pid))
     before = node.checkpoint()
@@ -70,8 +70,8 @@ def test_kill_of_the_guard_in_the_middle_of_a_save(make_node: Make, fleet: Fleet
 def test_the_watchdog_alone_thaws(make_node: Make, fleet: Fleet) -> None:
     node = make_node()
     pid = start(node, fleet, interval_s=0.5, max_freeze_s=1.5)
-    wait_for("the first save", lambda: node.checkpoint())
-    wait_for("the watchdog lives", lambda: (node.layout.state / "watchdog.lock").exists())
+    wait_for("the first save", node.checkpoint)
+    wait_for("the watchdog lives", (node.layout.state / "watchdog.lock").exists)
     node.layout.ended.write_text("{}")  # nobody shall start the guard again
     node.script(freeze_s=30.0)
     wait_for("the job stands still", lambda: stopped(pid))
@@ -83,7 +83,7 @@ def test_the_watchdog_alone_thaws(make_node: Make, fleet: Fleet) -> None:
 def test_a_full_store_leaves_job_and_older_save(make_node: Make, fleet: Fleet) -> None:
     node = make_node()
     pid = start(node, fleet)
-    wait_for("the first save", lambda: node.checkpoint())
+    wait_for("the first save", node.checkpoint)
     moved = fleet.store_directory.with_name("gone")
     fleet.store_directory.rename(moved)
     fleet.store_directory.write_text("no directory any more: every write fails")
@@ -102,13 +102,13 @@ def test_a_full_store_leaves_job_and_older_save(make_node: Make, fleet: Fleet) -
 def test_a_newer_claim_freezes_a_zombie_and_the_word_thaws_it(make_node: Make, fleet: Fleet) -> None:
     node = make_node()
     pid = start(node, fleet)
-    wait_for("the first save", lambda: node.checkpoint())
+    wait_for("the first save", node.checkpoint)
     last = node.checkpoint()
     assert last is not None
     fleet.next_epoch("another-guard", last)
     wait_for("the zombie stands still", lambda: node.state() == "zombie" and stopped(pid))
     committed = node.kinds().count("save.committed")
-    with pytest.raises(Refused, match="behind epoch 2"):
+    with pytest.raises(RefusedError, match="behind epoch 2"):
         node.call("save", request=request(), job="count", wait_s=5)
     time.sleep(1.5)
     assert node.kinds().count("save.committed") == committed
@@ -131,7 +131,7 @@ def test_a_newer_epoch_for_this_guard_lets_it_go_on(make_node: Make, fleet: Flee
 def test_end_and_start_again_without_touching_the_job(make_node: Make, fleet: Fleet) -> None:
     node = make_node()
     pid = start(node, fleet)
-    wait_for("the first save", lambda: node.checkpoint())
+    wait_for("the first save", node.checkpoint)
     node.call("shutdown")
     assert node.process is not None
     node.process.wait(10)
@@ -161,7 +161,7 @@ def test_process_end_with_and_without_done_file(make_node: Make, fleet: Fleet, t
     node = make_node()
     done = tmp_path / "DONE"
     pid = start(node, fleet, done_file=str(done))
-    wait_for("the first save", lambda: node.checkpoint())
+    wait_for("the first save", node.checkpoint)
     done.write_text("")
     os.kill(pid, signal.SIGKILL)
     wait_for("it counts as finished", lambda: node.state() == "finished")

@@ -380,7 +380,8 @@ EVENTS = st.one_of(
 def test_whatever_happens(history: list[tuple[JobEvent | str, float]]) -> None:
     current, now, running = mind(), 100.0, False
     last_freeze: float | None = None
-    for event, passed in history:
+    for given_event, passed in history:
+        event = given_event
         now += passed
         if event == "done":
             if not running:

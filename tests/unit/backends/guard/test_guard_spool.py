@@ -31,7 +31,7 @@ def test_numbers_and_paging(tmp_path: Path) -> None:
     assert [event.text for event in first] == ["event 1", "event 2", "event 3"]
     assert following == 4
     rest, following = spool.events(following, 100)
-    assert [event.text for event in rest][0] == "event 4"
+    assert rest[0].text == "event 4"
     assert following == 8
     assert spool.events(following, 100) == ([], 8)
     assert spool.events(999, 100) == ([], 8)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import gzip
+import hashlib
 import io
+import json
+import subprocess
 import tarfile
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +124,69 @@ def test_write_says_whether_it_changed_something(tmp_path: Path) -> None:
     assert write(path, "b", 0o600)
     assert not path.is_symlink()
     assert [item.name for item in tmp_path.iterdir()] == ["f"]
+
+
+def test_systemd_runs_the_guard_where_it_is_in_charge(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, unit = tmp_path / "opt", tmp_path / "unit.service"
+    data = archive(("bundle.json", b"{}", {})).getvalue()
+    digest = hashlib.sha256(data).hexdigest()
+    commands: list[list[str]] = []
+    started = False
+
+    def run(argv: list[str], stdin: bytes = b"", seconds: float = 60.0) -> subprocess.CompletedProcess[bytes]:
+        nonlocal started
+        if argv[-1] == "status":
+            return subprocess.CompletedProcess(argv, 0 if started else 5, b"{}", b"")
+        commands.append([Path(argv[0]).name, *argv[1:]])
+        started = argv[:2] == ["systemctl", "restart"]
+        return subprocess.CompletedProcess(argv, 0, b"", b"")
+
+    monkeypatch.setenv("REPRIEVE_NODE_ROOT", str(root))
+    monkeypatch.setattr(bootstrap, "run", run)
+    monkeypatch.setattr(bootstrap, "systemd", lambda root: True)
+    monkeypatch.setattr(bootstrap, "UNIT", unit)
+    header = {
+        "do": "install",
+        "digest": digest,
+        "size": len(data),
+        "unpacked_bytes": 2,
+        "node": "n1",
+        "guard": "g" * 20,
+        "version": "1",
+    }
+    sent = json.dumps(header).encode()
+    done = answer(io.BytesIO(len(sent).to_bytes(8, "big") + sent + data))
+    assert done["systemd"] is True, done
+    text = unit.read_text()
+    assert f"ExecStart={root}/bin/reprieve-node serve\n" in text
+    assert "KillMode=process" in text
+    assert [command[1] for command in commands] == ["daemon-reload", "enable", "restart"]
+    commands.clear()
+    ask = b'{"do": "uninstall"}'
+    done = answer(io.BytesIO(len(ask).to_bytes(8, "big") + ask))
+    assert str(unit) in done["removed"]
+    assert not unit.exists()
+    assert not root.exists()
+    assert [command[:2] for command in commands] == [
+        ["systemctl", "stop"], ["reprieve-node", "shutdown"], ["systemctl", "disable"], ["systemctl", "daemon-reload"],
+    ]  # fmt: skip
+
+
+def test_a_guard_that_holds_its_lock_is_not_uninstalled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "opt"
+    (root / "state").mkdir(parents=True)
+    with (root / "state/lock").open("wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        monkeypatch.setattr(threading.Event, "wait", lambda self, seconds: True)
+        monkeypatch.setenv("REPRIEVE_NODE_ROOT", str(root))
+        ask = b'{"do": "uninstall"}'
+        done = answer(io.BytesIO(len(ask).to_bytes(8, "big") + ask))
+    assert "does not end; nothing was removed" in done["error"]["message"]
+    assert (root / "state").is_dir()
 
 
 def test_the_program_needs_nothing_of_ours() -> None:

@@ -146,7 +146,8 @@ def fake_criu(root: Path) -> Path:
     (root / "usr/lib/x/libc.so").symlink_to("libc.so.6")
     (root / "usr/lib/x/absolute.so").symlink_to("/usr/lib/x/libc.so.6")
     (root / "usr/lib/x/outside").symlink_to("/etc/passwd")
-    (root / "usr/lib/x/up").symlink_to("../../../../../etc/passwd")
+    (root / "usr/lib/x/up").symlink_to(os.path.relpath("/etc/passwd", root / "usr/lib/x"))
+    assert (root / "usr/lib/x/up").is_file(), "it does lead outside"
     return root
 
 

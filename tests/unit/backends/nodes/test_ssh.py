@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import asyncssh
 import pytest
@@ -24,6 +25,9 @@ from backends.errors import (
 from backends.nodes import connect
 from backends.nodes.connect import Lasting
 from backends.nodes.exchange import quoted
+from backends.nodes.hostkeys import key_line
+from backends.nodes.probe import offered_key
+from backends.nodes.route import Hop
 from backends.nodes.ssh import VERBS, LinkPool
 from backends.records.node import Node
 from tests.support.sshnodes import Fleet, echo, hang, says
@@ -109,7 +113,7 @@ async def test_other_exit_means_that_the_call_did_not_happen(fleet: Fleet) -> No
 @pytest.mark.parametrize(
     ("output", "message"),
     [
-        (b"x" * ((1 << 20) + 1), "more than 1048576 bytes"),
+        pytest.param(b"x" * ((1 << 20) + 1), "more than 1048576 bytes", id="too long"),
         (b'{"a": 1, "a": 2}', "a key occurs twice"),
         (b'{"a": NaN}', "NaN is not a number"),
         (b'{"a":' * 40 + b"1" + b"}" * 40, "nested deeper"),
@@ -365,3 +369,56 @@ async def test_changed_record_gets_a_new_link(fleet: Fleet) -> None:
     link = await fleet.pool.link(node)
     assert await fleet.pool.link(fleet.node(host, cordoned=True)) is link
     assert await fleet.pool.link(fleet.node(host, ssh="root@127.0.0.1:1")) is not link
+
+
+async def test_no_more_than_eight_handshakes_with_one_server(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = await fleet.host()
+    now = peak = 0
+    really = asyncssh.connect
+
+    async def connect_counted(*arguments: Any, **options: Any) -> asyncssh.SSHClientConnection:
+        nonlocal now, peak
+        now += 1
+        peak = max(peak, now)
+        try:
+            return await really(*arguments, **options)
+        finally:
+            now -= 1
+
+    monkeypatch.setattr(asyncssh, "connect", connect_counted)
+    links = [await fleet.pool.link(fleet.node(host, name=f"n{index}")) for index in range(40)]
+    await asyncio.gather(*(link.call("status", {}, timeout_s=30) for link in links))
+    assert peak == connect.PER_SERVER == 8
+
+
+def test_a_key_with_a_passphrase_is_used_through_the_agent_alone(tmp_path: Path) -> None:
+    key = asyncssh.generate_private_key("ssh-ed25519")
+    path = tmp_path / "id"
+    key.write_private_key(path, "pkcs8-pem", passphrase="secret")
+    path.chmod(0o600)
+    hop = Hop("h", 22, "u", (str(path),))
+    with pytest.raises(CredentialsError, match=r"needs a passphrase, and .*id\.pub is not there"):
+        connect.login_options(hop)
+    key.write_public_key(f"{path}.pub")
+    assert connect.login_options(hop) == {"agent_identities": [f"{path}.pub"]}
+    with pytest.raises(CredentialsError, match="is not there"):
+        connect.login_options(Hop("h", 22, "u", (str(tmp_path / "absent"),)))
+    path.write_text("nonsense")
+    with pytest.raises(CredentialsError, match="is no private key"):
+        connect.login_options(hop)
+    assert connect.login_options(Hop("h", 22, "u")) == {}
+
+
+async def test_a_host_with_several_keys_is_asked_for_the_stored_kind(fleet: Fleet) -> None:
+    stored = asyncssh.generate_private_key("ecdsa-sha2-nistp256")
+    host = await fleet.host()
+    await host.stop()
+    host.acceptor = await asyncssh.listen(
+        "127.0.0.1", host.port, server_host_keys=[host.key, stored], server_factory=asyncssh.SSHServer
+    )
+    node = fleet.node(host, host_key=None)
+    assert (await offered_key(fleet.pool, node)).known == "new"
+    fleet.known_hosts.write_text(f"[127.0.0.1]:{host.port} {key_line(stored)}\n")
+    assert (await offered_key(fleet.pool, node)).known == "trusted"
