@@ -22,6 +22,7 @@ from console.registry.index import find
 from console.registry.model import Command
 
 WATCH_EVERY_S = 2.0
+_CONSOLE = Command("", "", "the console", "console.tui.app:main")  # `reprieve` alone: common options only
 _SETTING_OPTIONS = ("context", "color", "output", "quiet", "no_input", "read_only")
 
 
@@ -91,11 +92,7 @@ def _settle(values: Mapping[str, Any]) -> Settings:
 
 
 def _invocation(command: Command, values: dict[str, Any], settings: Settings, clock: Clock) -> Invocation:
-    output = settings.text("output") or "table"
-    if output not in command.formats:
-        raise exits.usage(
-            f"reprieve {command.words} has no output format {output!r}; one of {', '.join(command.formats)} expected"
-        )
+    output = _format(command, settings)
     machine = output in MACHINE
     quiet, wish = settings.flag("quiet"), settings.text("color")
     return Invocation(
@@ -124,6 +121,19 @@ def _invocation(command: Command, values: dict[str, Any], settings: Settings, cl
     )
 
 
+def _format(command: Command, settings: Settings) -> str:
+    """The output format; one that was typed must fit, one that stands in environment or file is a wish."""
+    output = settings.text("output") or "table"
+    if output in command.formats:
+        return output
+    if settings.origins["output"] == "--output":
+        formats = ", ".join(command.formats)
+        raise exits.usage(
+            f"reprieve {command.words} has no output format {output!r}; one of {formats} expected"
+        )
+    return "ndjson" if output in MACHINE and "ndjson" in command.formats else command.formats[0]
+
+
 def _hand_over(command: Command, invocation: Invocation) -> int:
     if command.tier and not invocation.dry_run:
         invocation.refuse_if_read_only()
@@ -145,10 +155,7 @@ def _handler(path: str) -> Callable[[Invocation], int]:
 
 
 def _console(typed: Typed, clock: Clock) -> int:
-    console = find("help")
-    if console is None:
-        raise exits.usage("the registry is not complete")
-    settings = _settle(parse(console, typed.rest, os.environ))
+    settings = _settle(parse(_CONSOLE, typed.rest, os.environ))
     application = importlib.import_module("console.tui.app")
     code: int = application.main(build_context(settings), clock)
     return code

@@ -28,16 +28,19 @@ def ask(invocation):
     invocation.confirm({tier}, ["do it"], "it")
     invocation.emit({{"done": True}})
     return 0
+def change(invocation):
+    invocation.emit({{"done": True}})
+    return 0
 def wait(invocation):
     sys.stdout.write("ready\\n"); sys.stdout.flush()
     invocation.clock.sleep(50)
     return 0
-for function in (boom, flood, ask, wait): setattr(handlers, function.__name__, function)
+for function in (boom, flood, ask, change, wait): setattr(handlers, function.__name__, function)
 sys.modules["console.cli.commands.testing"] = handlers
 made = types.ModuleType("console.registry.testing")
 made.COMMANDS = tuple(
-    Command("testing", name, "s", f"console.cli.commands.testing:{{name}}", tier={tier} if name == "ask" else 0)
-    for name in ("boom", "flood", "ask", "wait")
+    Command("testing", name, "s", f"console.cli.commands.testing:{{name}}", tier={tier} if name in ("ask", "change") else 0)
+    for name in ("boom", "flood", "ask", "change", "wait")
 )
 sys.modules["console.registry.testing"] = made
 index.NOUNS += (index.Noun("testing", "g", "s", "testing"),)
@@ -100,6 +103,13 @@ def test_the_environment_can_ask_for_a_machine_format(tmp_path: Path) -> None:
     assert document["settings"]["output"] == "json"
     assert document["origins"]["output"] == "REPRIEVE_OUTPUT"
     assert shown.err == ""
+
+
+def test_a_wish_of_the_environment_that_a_command_cannot_meet_is_no_error(tmp_path: Path) -> None:
+    ran = reprieve(tmp_path, "completion", "bash", environ={"REPRIEVE_OUTPUT": "json"})
+    assert ran.code == 0
+    assert ran.out.startswith("# reprieve completion")
+    assert reprieve(tmp_path, "completion", "bash", "-o", "json").code == 2
 
 
 @pytest.mark.parametrize("output", ["json", "yaml", "csv", "name", "ndjson"])
@@ -181,6 +191,20 @@ def test_read_only_and_production_come_from_the_context_too(tmp_path: Path) -> N
     assert ran.code == 9
 
 
+def test_a_read_only_run_stops_before_a_handler_that_asks_nothing(tmp_path: Path) -> None:
+    assert reprieve(tmp_path, "testing", "change", code=_TIER_ONE).code == 0
+    refused = reprieve(tmp_path, "testing", "change", code=_TIER_ONE, environ={"REPRIEVE_READ_ONLY": "1"})
+    assert (refused.code, refused.out) == (2, "")
+
+
+def test_on_a_terminal_people_are_asked_and_programs_are_not(tmp_path: Path) -> None:
+    assert "Go on? [y/N]" in on_a_terminal(tmp_path, "testing", "ask", code=_TIER_ONE, typed="y\n")
+    asked = on_a_terminal(tmp_path, "testing", "ask", "-o", "json", code=_TIER_ONE, typed="y\n")
+    assert "Go on?" not in asked
+    assert '"confirmation_needed"' in asked
+    assert "Go on?" not in on_a_terminal(tmp_path, "testing", "ask", "--no-input", code=_TIER_ONE)
+
+
 def test_a_reader_that_leaves_is_no_error(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", _TIER_ONE, "testing", "flood"],
@@ -216,11 +240,11 @@ def test_signals_end_it_with_their_code(tmp_path: Path, number: signal.Signals, 
     assert "Traceback" not in err
 
 
-def on_a_terminal(home: Path, *argv: str, **environ: str) -> str:
+def on_a_terminal(home: Path, *argv: str, code: str = MAIN, typed: str = "", **environ: str) -> str:
     """What the program draws on a terminal that is its stdin, stdout and stderr."""
     primary, secondary = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-c", MAIN, *argv],
+        [sys.executable, "-c", code, *argv],
         cwd=ROOT,
         env=clean_environment(home, {"TERM": "xterm-256color", **environ}),
         stdin=secondary,
@@ -228,6 +252,7 @@ def on_a_terminal(home: Path, *argv: str, **environ: str) -> str:
         stderr=secondary,
     )
     os.close(secondary)
+    os.write(primary, typed.encode())
     drawn = b""
     try:
         while chunk := os.read(primary, 65536):
@@ -248,6 +273,18 @@ def test_colour_is_for_terminals_and_no_color_is_honoured(tmp_path: Path) -> Non
     assert "\x1b" not in on_a_terminal(tmp_path, "config", "path", "-o", "json", "--color", "always")
     assert "\x1b" not in reprieve(tmp_path, "config", "path").out
     assert "\x1b[1m" in reprieve(tmp_path, "config", "path", "--color", "always").out
+
+
+def test_alone_on_a_terminal_it_is_the_console(tmp_path: Path) -> None:
+    program = (
+        "import sys, types\n"
+        "application = types.ModuleType('console.tui.app')\n"
+        "application.main = lambda context, clock: print('console of', context.name, context.read_only) or 0\n"
+        "sys.modules['console.tui.app'] = application\n" + MAIN
+    )
+    assert "console of default False" in on_a_terminal(tmp_path, code=program)
+    assert "console of default True" in on_a_terminal(tmp_path, "--read-only", code=program)
+    assert "no practice fleet was started" in on_a_terminal(tmp_path, "--context", "practice", code=program)
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -35,7 +35,7 @@ class Ran:
 def clean_environment(home: Path, extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """An environment with directories of its own under `home` and no REPRIEVE_ variable but those of `extra`."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("REPRIEVE_", "XDG_"))}
-    for name in ("NO_COLOR", "FORCE_COLOR"):
+    for name in ("NO_COLOR", "FORCE_COLOR", "PYTHONUNBUFFERED"):
         kept.pop(name, None)
     dirs = {f"XDG_{kind}_HOME": str(home / kind.lower()) for kind in ("CONFIG", "STATE", "CACHE", "DATA")}
     return {**kept, "HOME": str(home), "XDG_CONFIG_DIRS": str(home / "etc"), **dirs, **(extra or {})}

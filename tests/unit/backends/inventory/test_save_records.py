@@ -39,7 +39,7 @@ _COMMON = {
     "cwd": st.none() | _TEXT,
     "environment": st.dictionaries(_TEXT, _ANY, max_size=3),
     "engine": st.sampled_from(["auto", "criu", "signal"]),
-    "store": st.just("") | _TEXT,
+    "store": st.sampled_from(["", "file:///srv/s", "s3://bucket/ä"]),
     "hours": st.none() | st.floats(min_value=1e-6, max_value=1e6),
     "interval_s": st.none() | _SECONDS.filter(lambda value: value > 0),
     "max_freeze_s": _SECONDS,
@@ -147,6 +147,18 @@ def test_a_users_own_file_is_never_rewritten(tmp_path: Path, place: str) -> None
         assert str(own) in caught.value.message
     assert own.read_bytes() == before
     assert sorted(path.name for path in tmp_path.rglob("*.toml")) == [own.name]
+
+
+def test_a_file_that_a_person_wrote_where_ours_would_stand_is_theirs(tmp_path: Path) -> None:
+    own = tmp_path / "nodes" / "gpu-a.toml"
+    own.parent.mkdir()
+    own.write_text('[nodes.gpu-a]\nssh = "a"\n', "utf-8")
+    assert not load(tmp_path).ours("nodes", "gpu-a")
+    with pytest.raises(UsageError, match="a file of your own"):
+        remove_node(tmp_path, "gpu-a")
+    own.unlink()
+    add_node(tmp_path, _NODE)
+    assert load(tmp_path).ours("nodes", "gpu-a")
 
 
 def test_a_failed_write_leaves_the_old_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

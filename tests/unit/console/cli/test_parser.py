@@ -112,6 +112,15 @@ def test_after_two_dashes_nothing_is_an_option() -> None:
     values = read("j", "--to", "n", "--", "python", "train.py", "--now", "-x", "--", "y")
     assert values["rest"] == ["python", "train.py", "--now", "-x", "--", "y"]
     assert values["now"] is False
+    assert "needs NAME" in fault("--", "python", "train.py")
+
+
+def test_names_and_urls_are_checked_where_they_are_typed() -> None:
+    assert "NAME: job name '../x' is not allowed" in fault("../x")
+    store = Command("x", "", "s", "a:b", arguments=(Argument("store", "h", kind="url"),))
+    assert parse(store, ("--store", "file:///s"), {})["store"] == "file:///s"
+    with pytest.raises(UsageError, match="--store: 'bucket' is no store URL"):
+        parse(store, ("--store", "bucket"), {})
 
 
 def test_negative_values_belong_to_their_option() -> None:
