@@ -94,6 +94,7 @@ class _Restore:
         self.claim_first_seen: tuple[int, float] = (0, 0.0)
         self.trusted: frozenset[str] = frozenset()
         self.notes: list[str] = []
+        self.warned: set[tuple[str, str]] = set()
 
     # -- what the journal remembers ------------------------------------------------------------------------------
 
@@ -254,7 +255,9 @@ class _Restore:
                 hint="add a node, or choose one with --to NODE",
             )
         for warning in placement.warnings:
-            self.on_step(f"{placement.node}: {warning}")
+            if (placement.node, warning) not in self.warned:
+                self.warned.add((placement.node, warning))
+                self.on_step(f"{placement.node}: {warning}")
         return self.fleet.node(placement.node)
 
     async def write_continues(self, evidence: Evidence) -> None:
