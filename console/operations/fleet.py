@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -97,7 +97,24 @@ class Gate(Protocol):
         ...
 
 
-Installer = Callable[[Node], Awaitable[None]]
+class Installer(Protocol):
+    """Puts the guard on nodes and takes it off."""
+
+    async def plan(self, node: Node) -> tuple[str, ...]:
+        """What `install` would make, one a line; changes nothing."""
+        ...
+
+    async def install(self, node: Node) -> None:
+        """Install or upgrade; raises ReprieveError with the cause."""
+        ...
+
+    async def uninstall(self, node: Node) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Reverse it: what was removed, and what was left because it is not ours."""
+        ...
+
+    async def pin(self, node: Node) -> tuple[Node, str]:
+        """The node with its host key pinned, and a line about that key for people."""
+        ...
 
 
 @dataclass
@@ -113,7 +130,7 @@ class Fleet:
     truth_at: Callable[[str], Truth]  # store URL → store
     keys: Keys
     gate: Gate
-    install: Installer
+    installer: Installer
     who: str = "console"
     inline: bool = False
 
@@ -220,6 +237,14 @@ class Fleet:
         event = Event(f"{self.who}/{new_nonce()}", self.now_text(), kind, node, job, text, data or {})
         self.ledger.add_event(event)
         return event
+
+    async def install(self, node: Node) -> None:
+        """Put the guard on a node."""
+        await self.installer.install(node)
+
+    async def pin(self, node: Node) -> tuple[Node, str]:
+        """The node with the host key that it shows, and a line about it."""
+        return await self.installer.pin(node)
 
     async def close(self) -> None:
         """Close connections and ledger."""

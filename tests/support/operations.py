@@ -289,6 +289,27 @@ class FakeLinks:
         """Nothing to close."""
 
 
+class FakeInstaller:
+    """Marks fake nodes as installed."""
+
+    def __init__(self, practice: Practice) -> None:
+        self.practice = practice
+
+    async def plan(self, node: Node) -> tuple[str, ...]:
+        return (f"file /opt/reprieve on {node.name}",)
+
+    async def install(self, node: Node) -> None:
+        self.practice.installed.append(node.name)
+        self.practice.nodes[node.name].installed = True
+
+    async def uninstall(self, node: Node) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        self.practice.nodes[node.name].installed = False
+        return (("/opt/reprieve",), ())
+
+    async def pin(self, node: Node) -> tuple[Node, str]:
+        return node, "host key: as given"
+
+
 class Practice:
     """World, provider, store and records; `fleet()` opens a console on them, as often as consoles are killed."""
 
@@ -332,10 +353,6 @@ class Practice:
     def fleet(self, who: str = "console") -> Fleet:
         """Open a console on this world."""
 
-        async def install(node: Node) -> None:
-            self.installed.append(node.name)
-            self.nodes[node.name].installed = True
-
         def cloud_of(node: Node) -> Cloud | None:
             return self.cloud if node.provider == "practice" else None
 
@@ -352,7 +369,7 @@ class Practice:
             lambda url: self.side.truth(who),
             self.keys,
             gate,
-            install,
+            FakeInstaller(self),
             who,
             inline=True,
         )

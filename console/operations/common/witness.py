@@ -42,9 +42,8 @@ def guard_word(status: NodeStatus, job: JobStatus | None, running: EpochView) ->
         return GuardWord("behind", status.guard, job.epoch, status.time, detail)
     if job.state == "restoring":
         return GuardWord("restoring", status.guard, job.epoch, status.time)
-    return GuardWord(
-        "ended" if job.state in ENDED else "running", status.guard, job.epoch, status.time, detail
-    )
+    word: Literal["ended", "running"] = "ended" if job.state in ENDED else "running"
+    return GuardWord(word, status.guard, job.epoch, status.time, detail, job.state == "finished")
 
 
 async def ask_node(

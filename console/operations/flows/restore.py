@@ -94,6 +94,7 @@ class _Restore:
         self.claim_first_seen: tuple[int, float] = (0, 0.0)
         self.trusted: frozenset[str] = frozenset()
         self.notes: list[str] = []
+        self.warned: set[tuple[str, str]] = set()
 
     # -- what the journal remembers ------------------------------------------------------------------------------
 
@@ -237,7 +238,8 @@ class _Restore:
             {evidence.node.name: evidence.verdict.reason} if evidence.node and evidence.verdict.proof else {}
         )
         tried = {
-            data["target"]: data["error"] for data in self.book.observed("ask") if data["state"] == "failed"
+            data["target"]: data["error"] or "it died there right after its restore"
+            for data in self.book.observed("ask")
         }
         placement = await find_place(
             self.fleet,
@@ -253,7 +255,9 @@ class _Restore:
                 hint="add a node, or choose one with --to NODE",
             )
         for warning in placement.warnings:
-            self.on_step(f"{placement.node}: {warning}")
+            if (placement.node, warning) not in self.warned:
+                self.warned.add((placement.node, warning))
+                self.on_step(f"{placement.node}: {warning}")
         return self.fleet.node(placement.node)
 
     async def write_continues(self, evidence: Evidence) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 from collections.abc import Callable
@@ -15,8 +14,6 @@ from backends.clouds.port import Cloud
 from backends.compat import gate as compat_gate
 from backends.errors import ReprieveError
 from backends.ledger.sqlite import SqliteLedger
-from backends.nodes import install as installing
-from backends.nodes.probe import look
 from backends.nodes.ssh import LinkPool
 from backends.records import strict
 from backends.records.facts import Facts
@@ -27,6 +24,7 @@ from backends.store.port import ObjectStore
 from backends.xdg import private
 from console.operations.context import KNOWN_HOSTS, LEDGER, Context
 from console.operations.fleet import Fleet
+from console.operations.real.installer import SshInstaller
 from console.operations.real.keys import FileKeys
 from console.operations.real.store_truth import StoreTruth
 from console.operations.real.toml_records import TomlRecords
@@ -64,7 +62,7 @@ def open_fleet(context: Context, clock: Clock, role: str = "console", *, version
         _truths(keys, who, clock),
         keys,
         gate,
-        lambda node: install(pool, node, context.cache, version),
+        SshInstaller(pool, context.cache, version),
         who,
     )
 
@@ -90,14 +88,6 @@ def _clouds(context: Context, clock: Clock) -> Callable[[Node], Cloud | None]:
         return PracticeCloud(context.practice_socket, clock)
 
     return cloud_of
-
-
-async def install(pool: LinkPool, node: Node, cache: Path, version: str) -> None:
-    """Put the guard on `node`, or bring it up to date; see `backends.nodes.install`."""
-    link = await pool.link(node)
-    found = await look(link)
-    bundle, _ = await asyncio.to_thread(installing.bundle_for, found, cache, version=version)
-    await installing.install(link, bundle, found=found)
 
 
 def gate(
