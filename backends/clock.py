@@ -5,7 +5,6 @@ Everything else takes a `Clock`. Intervals use `monotonic`, display uses `wall`;
 
 from __future__ import annotations
 
-import asyncio
 import datetime
 import time
 from typing import Protocol
@@ -52,6 +51,8 @@ class SystemClock:
 
     async def pause(self, seconds: float) -> None:
         """Let other tasks run for `seconds`."""
+        import asyncio  # 40 ms at start-up, which most commands never need
+
         await asyncio.sleep(seconds)
 
 

@@ -71,6 +71,7 @@ class Job:
     paused: bool = False  # protection suspended by the operator
     keep_last: int = 3
     min_age_s: float = 86400.0
+    max_store_usd_per_day: float | None = None  # largest cost of keeping its checkpoints
 
     def __post_init__(self) -> None:
         check_name("job", self.name)

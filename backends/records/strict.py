@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import types
 import typing
 from typing import Any, NoReturn, TypeVar
@@ -55,25 +56,17 @@ def loads(data: bytes | str, *, what: str, limit: int = STATUS_LIMIT) -> Documen
     return value
 
 
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_BRACKET = re.compile(r"[\[\]{}]")
+
+
 def _check_depth(text: str) -> None:
+    """Refuse nesting deeper than the limit before the parser recurses into it."""
     depth = 0
-    quoted = escaped = False
-    for char in text:
-        if quoted:
-            if escaped:
-                escaped = False
-            elif char == "\\":
-                escaped = True
-            elif char == '"':
-                quoted = False
-        elif char == '"':
-            quoted = True
-        elif char in "[{":
-            depth += 1
-            if depth > DEPTH_LIMIT:
-                raise ValueError(f"nested deeper than {DEPTH_LIMIT}")
-        elif char in "]}":
-            depth -= 1
+    for bracket in _BRACKET.findall(_STRING.sub("", text)):
+        depth += 1 if bracket in "[{" else -1
+        if depth > DEPTH_LIMIT:
+            raise ValueError(f"nested deeper than {DEPTH_LIMIT}")
 
 
 def canonical(document: object) -> bytes:

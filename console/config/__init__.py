@@ -1,1 +1,1 @@
-"""Settings merged from flag, environment, context and file, with the origin of each value."""
+"""Settings merged from flag, environment, context and file, with the origin of each value (`resolve.resolve`)."""

@@ -1,0 +1,1 @@
+"""Fleet and job records as TOML files: `load.load` reads them strictly, `save` writes one file a record."""

@@ -1,0 +1,175 @@
+"""The plan as people read it: a verdict, then each figure with its unit and where it came from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from backends.clean import clean
+from planner.quantities import format_duration, format_fraction
+
+Document = dict[str, Any]
+_WORDS = {
+    "pays": "Spot pays",
+    "breaks_even": "Spot breaks even",
+    "does_not_pay": "Spot does not pay",
+    "never_finishes": "The job never finishes",
+}
+
+
+def number(value: float | None, unit: str = "") -> str:
+    """A figure with four significant digits and its unit; unknown is –."""
+    if value is None:
+        return "–"
+    text = f"{value:.4g}" if abs(value) < 100_000 else f"{value:.3e}"
+    return f"{text} {unit}".strip()
+
+
+def hours(value: float | None) -> str:
+    """Hours as a duration."""
+    return "–" if value is None else format_duration(value * 3600.0, digits=3)
+
+
+def text(document: Document) -> str:
+    """The whole answer."""
+    parts = [_headline(document), _table(_main(document))]
+    parts += [
+        block
+        for block in (
+            _range(document),
+            _interval(document),
+            _alone(document),
+            _deadline(document),
+            _notice(document),
+            _usd(document),
+        )
+        if block
+    ]
+    parts.append(_notes(document))
+    return "\n\n".join(parts) + "\n"
+
+
+def _headline(plan: Document) -> str:
+    word = _WORDS[plan["verdict"]]
+    if plan["saving_fraction"] is None:
+        return f"{word}: the repeated work grows faster than it is done."
+    cost, given = plan["cost_in_on_demand_hours"], plan["inputs"]["hours"]
+    saving = plan["saving_fraction"]
+    ending = f"{format_fraction(saving)} saved" if saving >= 0 else f"{format_fraction(-saving)} dearer"
+    return f"{word}: {number(given)} h of work cost {number(cost)} on-demand hours, {ending}."
+
+
+Row = tuple[str, str, str]
+
+
+def _table(rows: list[Row]) -> str:
+    left = max(len(row[0]) for row in rows)
+    middle = max(len(row[1]) for row in rows)
+    return "\n".join(f"  {name:<{left}}  {value:>{middle}}  {note}".rstrip() for name, value, note in rows)
+
+
+def _main(plan: Document) -> list[Row]:
+    source = plan["sources"]
+    rate = plan["reclaim_rate_per_hour"]
+    gap = "" if not rate else f"one every {hours(1.0 / rate)}; "
+    overhead = plan["checkpoint_overhead_hours"]
+    rows = [
+        ("billed time", hours(plan["billed_hours"]), f"of which saves {hours(overhead)}" if overhead else ""),
+        ("reclaims", number(plan["reclaims"]), f"{gap}{clean(source['reclaims'])}"),
+        ("lost per reclaim", hours(plan["lost_hours_per_reclaim"]), clean(source["loss"])),
+        ("discount d", format_fraction(plan["inputs"]["discount"]), clean(source["discount"], limit=120)),
+        ("lost work, rL/H", number(plan["lost_ratio"]), "spot pays while it is below"),
+        ("the limit, d/(1-d)", number(plan["break_even_ratio"]), ""),
+        ("breaks even at", number(plan["break_even_reclaims"], "reclaims"), "with this loss"),
+        ("", hours(plan["break_even_lost_hours"]), "lost per reclaim"),
+        ("", format_fraction(plan["break_even_discount"]), "discount"),
+        ("", number(plan["break_even_rate_per_hour"], "per hour"), "reclaim rate"),
+    ]
+    makespan = plan["makespan"]
+    if makespan["expected_wall_hours"] != makespan["expected_billed_hours"]:
+        rows.insert(1, ("with waits", hours(makespan["expected_wall_hours"]), "expected from start to end"))
+    return rows
+
+
+def _range(plan: Document) -> str:
+    if plan["range"] is None:
+        return ""
+    rows: list[Row] = []
+    for end in ("low", "high"):
+        part = plan["range"][end]
+        name = f"at the {end} end"
+        note = f"{number(part['reclaims'])} reclaims, {_WORDS[part['verdict']].lower()}"
+        rows.append((name, f"{format_fraction(part['saving_fraction'])} saved", note))
+    return "What is known of the rate is a range\n" + _table(rows)
+
+
+def _interval(plan: Document) -> str:
+    part = plan["interval"]
+    if part is None:
+        return ""
+    advice = part["recommended_hours"]
+    best = "do not save" if advice is None else f"every {hours(advice)}"
+    rows = [
+        (
+            "safe range",
+            f"{hours(part['safe_low_hours'])} to {hours(part['safe_high_hours'])}",
+            "within 1 % of the best bill",
+        ),
+        ("exact optimum", hours(part["exact_hours"]), "work between saves"),
+        ("whole plan", hours(part["plan_hours"]), f"{part['plan_pieces']} equal pieces"),
+        ("Young, Daly", f"{hours(part['young_hours'])}, {hours(part['daly_hours'])}", "for comparison"),
+    ]
+    return f"Save {best}\n" + _table(rows)
+
+
+def _alone(plan: Document) -> str:
+    part = plan["no_resume"]
+    size = (
+        hours(part["expected_hours"])
+        if part["expected_hours"] is not None
+        else f"10^{part['log10_expected_hours']:.0f} h"
+    )
+    rows = [
+        ("expected time", size, _WORDS[part["verdict"]].lower()),
+        ("one gap long enough", format_fraction(part["p_one_gap_long_enough"]), "chance for each attempt"),
+        ("breaks even at", number(part["break_even_mean_reclaims"]), "mean reclaims over the job"),
+    ]
+    return "The same job without a resume\n" + _table(rows)
+
+
+def _deadline(plan: Document) -> str:
+    part = plan["deadline"]
+    if part is None:
+        return ""
+    rows = [
+        ("chance to finish", format_fraction(part["p_finish"], digits=2), f"within {hours(part['hours'])}"),
+        (
+            "latest switch",
+            hours(part["latest_switch_hours"]),
+            "from the start, to on-demand, with nothing done yet",
+        ),
+    ]
+    return "Deadline\n" + _table(rows)
+
+
+def _notice(plan: Document) -> str:
+    part = plan["notice"]
+    return "" if part is None else f"Notice\n  {part['reason']}"
+
+
+def _usd(plan: Document) -> str:
+    part = plan["usd"]
+    if part is None:
+        return ""
+    rows = [
+        ("on spot", number(part["spot"], "USD"), ""),
+        ("on demand", number(part["on_demand"], "USD"), ""),
+        ("saved", number(part["saving"], "USD"), ""),
+        ("each reclaim costs", number(part["per_reclaim"], "USD"), ""),
+    ]
+    return "Money\n" + _table(rows)
+
+
+def _notes(plan: Document) -> str:
+    lines = [f"  warning: {clean(line, limit=300)}" for line in plan["warnings"]]
+    lines += [f"  assumed: {clean(line, limit=300)}" for line in plan["assumptions"]]
+    return "\n".join(lines)

@@ -1,0 +1,249 @@
+"""From typed words to a command and its values; argparse reads the options, the registry says which there are."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from backends.clean import clean
+from backends.errors import UsageError
+from backends.ids import CheckpointId, check_name
+from backends.inventory.document import nearest
+from backends.inventory.values import url
+from console.cli.exits import usage
+from console.cli.helptext import operand_word, placeholder
+from console.cli.options import CHANGING, COMMON, LISTING, SETTLED, options_of, takes_value, variable
+from console.registry.index import commands_of, words
+from console.registry.model import Argument, Command
+from planner import quantities
+
+_TAKE_VALUE = {
+    spelling
+    for argument in (*COMMON, *CHANGING, *LISTING)
+    if takes_value(argument)
+    for spelling in (f"--{argument.name}", f"-{argument.short}")
+}
+_NEGATIVE = re.compile(r"-\.?\d")
+_QUANTITIES = {
+    "duration": quantities.parse_duration,
+    "hours": quantities.parse_hours,
+    "seconds": quantities.parse_seconds,
+    "size": quantities.parse_size,
+    "rate": quantities.parse_rate,
+    "fraction": quantities.parse_fraction,
+    "float": quantities.parse_number,
+}
+
+
+@dataclass(frozen=True)
+class Typed:
+    """The words found on the line, and the rest to parse."""
+
+    noun: str  # empty: none was typed
+    verb: str | None  # None: the noun needs a verb and none was typed
+    rest: tuple[str, ...]
+    help: bool  # -h or --help stands on the line
+
+
+def split(argv: list[str]) -> Typed:
+    """Find noun and verb among the options; UsageError for words that name no command."""
+    noun, verb, rest = "", None, list[str]()
+    wants_help = False
+    position = 0
+    while position < len(argv):
+        token = argv[position]
+        position += 1
+        if token == "--":
+            rest += ["--", *argv[position:]]
+            break
+        if token in ("-h", "--help"):
+            wants_help = True
+        elif token.startswith("-") and token != "-":
+            rest.append(token)
+            if token in _TAKE_VALUE and position < len(argv):
+                rest.append(argv[position])
+                position += 1
+        elif not noun:
+            noun = _noun(token)
+        elif verb is None:
+            verb = _verb(noun, token)
+            if not verb:
+                rest.append(token)
+        else:
+            rest.append(token)
+    if noun and verb is None and any(not command.verb for command in commands_of(noun)):
+        verb = ""
+    return Typed(noun, verb, tuple(rest), wants_help)
+
+
+def _noun(token: str) -> str:
+    if token not in words():
+        raise usage(
+            f"{token!r} is no command of reprieve{nearest(token, words())}; reprieve --help lists them"
+        )
+    return token
+
+
+def _verb(noun: str, token: str) -> str:
+    verbs = [command.verb for command in commands_of(noun)]
+    if token in verbs:
+        return token
+    if "" in verbs:
+        return ""
+    raise usage(
+        f"{token!r} is no command of reprieve {noun}{nearest(token, verbs)} (reprieve {noun} --help lists them)"
+    )
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise usage(f"{self.prog}: {message.replace('argument ', 'option ', 1)}")
+
+
+def parse(command: Command, rest: tuple[str, ...], environ: Mapping[str, str]) -> dict[str, Any]:
+    """Every argument of `command` and every common option, by name with `-` as `_`, converted by kind.
+
+    Raises:
+        UsageError: one line that names the option, the value and the allowed form.
+    """
+    line, tail = _cut(rest)
+    options = options_of(command)
+    found, extra = _parser(command, options).parse_known_args(_joined(line, options))
+    values: dict[str, Any] = {}
+    for argument in options:
+        typed = getattr(found, argument.name.replace("-", "_"))
+        values[argument.name.replace("-", "_")] = _option(command, argument, typed, environ)
+    values |= _place(command, _operands(command, extra), tail)
+    return values
+
+
+def _cut(rest: tuple[str, ...]) -> tuple[list[str], list[str]]:
+    """The tokens before and after `--`."""
+    if "--" not in rest:
+        return list(rest), []
+    at = rest.index("--")
+    return list(rest[:at]), list(rest[at + 1 :])
+
+
+def _parser(command: Command, options: tuple[Argument, ...]) -> _Parser:
+    parser = _Parser(prog=f"reprieve {command.words}", add_help=False, allow_abbrev=False)
+    for argument in options:
+        spellings = [f"--{argument.name}", *([f"-{argument.short}"] if argument.short else [])]
+        if argument.name == "verbose":
+            parser.add_argument(*spellings, action="count", default=None)
+        elif argument.kind == "flag":
+            parser.add_argument(*spellings, action="store_true", default=None)
+        else:
+            parser.add_argument(*spellings, action="append" if argument.many else "store", default=None)
+    return parser
+
+
+def _joined(line: list[str], options: tuple[Argument, ...]) -> list[str]:
+    """`--discount -5%` as one token: argparse would take the value for an option."""
+    with_value = {f"--{argument.name}" for argument in options if takes_value(argument)}
+    joined: list[str] = []
+    for token in line:
+        if joined and joined[-1] in with_value and _NEGATIVE.match(token):
+            joined[-1] += f"={token}"
+        else:
+            joined.append(token)
+    return joined
+
+
+def _operands(command: Command, extra: list[str]) -> list[str]:
+    for token in extra:
+        if token.startswith("-") and token != "-" and not _NEGATIVE.match(token):
+            name = token.split("=", 1)[0]
+            known = [f"--{argument.name}" for argument in options_of(command)]
+            close = nearest(name, known).split("; known here")[0]
+            raise usage(f"reprieve {command.words} has no option {name!r}{close} (add --help to see them)")
+    return extra
+
+
+def _option(command: Command, argument: Argument, typed: Any, environ: Mapping[str, str]) -> Any:
+    source = f"--{argument.name}"
+    if typed is None:
+        name = None if argument.name in SETTLED else variable(argument)
+        text = environ.get(name, "") if name else ""
+        if text and name:
+            source = name
+            typed = text.split(",") if argument.many else text
+    if typed is None:
+        typed = [argument.default] if argument.many and argument.default is not None else argument.default
+    if typed is None:
+        if argument.required:
+            raise usage(
+                f"reprieve {command.words} needs --{argument.name} {placeholder(argument)}: {argument.help}"
+            )
+        return [] if argument.many else False if argument.kind == "flag" else None
+    if argument.many:
+        return [convert(argument, text, source) for text in typed]
+    return typed if isinstance(typed, (bool, int)) else convert(argument, typed, source)
+
+
+def _place(command: Command, operands: list[str], tail: list[str]) -> dict[str, Any]:
+    """Operands by name; what follows `--` belongs to the last one, when that takes many."""
+    values: dict[str, Any] = {}
+    left = list(operands)
+    if not any(argument.many for argument in command.arguments if argument.operand):
+        left, tail = left + tail, []
+    for argument in command.arguments:
+        if not argument.operand:
+            continue
+        word = operand_word(argument)
+        taken, left = (left + tail, []) if argument.many else (left[:1], left[1:])
+        if not taken and argument.required:
+            raise usage(f"reprieve {command.words} needs {word}: {argument.help}")
+        if not taken and argument.default is not None:
+            taken = [argument.default]
+        converted = [convert(argument, text, word) for text in taken]
+        values[argument.name.replace("-", "_")] = (
+            converted if argument.many else converted[0] if converted else None
+        )
+    if left:
+        raise usage(
+            f"reprieve {command.words}: {left[0]!r} is one word too many; add --help to see the usage"
+        )
+    return values
+
+
+def convert(argument: Argument, text: str, source: str) -> Any:
+    """The value of an argument as typed; UsageError naming `source` (option, operand or variable) otherwise."""
+    kind = argument.kind
+    if kind == "choice" and text not in argument.choices:
+        raise usage(f"{source} is {text!r}; one of {', '.join(argument.choices)} expected")
+    if kind == "choice" or text in argument.choices:
+        return text
+    if kind == "flag":
+        if text.lower() not in ("0", "1", "true", "false", "yes", "no"):
+            raise usage(f"{source} is {text!r}; 1 or 0 expected")
+        return text.lower() in ("1", "true", "yes")
+    if kind == "int":
+        if not re.fullmatch(r"[+-]?\d{1,18}", text, re.ASCII):
+            raise usage(f"{source} is {text!r}; a whole number expected")
+        return int(text)
+    if kind in _QUANTITIES:
+        try:
+            return _QUANTITIES[kind](text)
+        except ValueError as error:
+            words_ = f", or {', '.join(argument.choices)}" if argument.choices else ""
+            raise usage(f"{source}: {error}{words_}") from None
+    return _word(kind, text, source)
+
+
+def _word(kind: str, text: str, source: str) -> str:
+    if "\0" in text or (not text and kind != "text"):
+        raise usage(f"{source} is {clean(text)!r}; a {kind} expected")
+    try:
+        if kind == "checkpoint" and text != "latest":
+            return str(CheckpointId.parse(text))
+        if kind == "job":
+            return check_name("job", text)
+        if kind == "url":
+            return url(text)
+    except (UsageError, ValueError) as error:
+        raise usage(f"{source}: {error}") from None
+    return text

@@ -1,0 +1,55 @@
+"""`events` and `report`: what happened, and what it cost."""
+
+from __future__ import annotations
+
+from console.registry.common import LIMIT
+from console.registry.model import Argument, Command, Example
+
+_FILTERS = (
+    Argument("node", "only events of this node", kind="node"),
+    Argument("job", "only events of this job", kind="job"),
+    Argument("kind", "only kinds that start with this, such as save or notice.seen"),
+)
+
+COMMANDS: tuple[Command, ...] = (
+    Command(
+        noun="events",
+        verb="list",
+        summary="the history of the fleet, oldest first",
+        handler="console.cli.commands.events:list_",
+        arguments=(
+            *_FILTERS,
+            Argument("since", "only the last so much time, such as 2h", kind="duration"),
+            LIMIT,
+        ),
+        examples=(
+            Example("reprieve events list --since 2h", "what the last two hours brought"),
+            Example("reprieve events list --job llama-ft -o ndjson", "one event a line, for scripts"),
+        ),
+        listing=True,
+    ),
+    Command(
+        noun="events",
+        verb="tail",
+        summary="follow events as they come",
+        handler="console.cli.commands.events:tail",
+        arguments=_FILTERS,
+        examples=(Example("reprieve events tail -o ndjson", "until interrupted"),),
+        formats=("table", "wide", "ndjson"),
+    ),
+    Command(
+        noun="report",
+        verb="",
+        summary="what reclaims cost: lost work, restore and wait, each measured",
+        handler="console.cli.commands.report:run",
+        arguments=(
+            Argument("job", "only this job", kind="job"),
+            Argument("since", "only the last so much time, such as 30h", kind="duration"),
+            Argument("discount", "spot discount to hold the loss against, as 0.7 or 70%", kind="fraction"),
+        ),
+        examples=(
+            Example("reprieve report", "each reclaim and the totals, with rL/H beside d/(1-d)"),
+            Example("reprieve report --job llama-ft -o json", "one job, for scripts"),
+        ),
+    ),
+)

@@ -1,0 +1,108 @@
+"""One plan's bill at one rate: with a given loss, with saves and restores, or without a resume."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from planner import intervals
+from planner.economics import self_consistent_reclaims
+from planner.makespan import expected_makespan, no_resume
+from planner.plan_inputs import PlanError, PlanInputs
+from planner.special import bisect
+
+BEYOND = 1e300  # billed hours from which a plan never finishes
+
+
+@dataclass(frozen=True)
+class Bill:
+    """Expectations at one rate (of the whole gang), hours."""
+
+    rate_per_hour: float
+    billed_hours: float  # infinite: never finishes
+    reclaims: float
+    failure_free_hours: float
+    lost_hours_per_reclaim: float | None
+    interval_hours: float | None = None  # τ charged; None where there are no saves
+
+    @property
+    def never_finishes(self) -> bool:
+        """λL ≥ 1, or a bill beyond 1e300 hours."""
+        return not self.billed_hours <= BEYOND
+
+    def saving(self, hours: float, discount: float) -> float:
+        """1 - (1 - d) billed/H."""
+        return 1.0 - (1.0 - discount) * self.billed_hours / hours
+
+
+def bill_at(inputs: PlanInputs, rate: float, interval: float | None) -> Bill:
+    """The bill at `rate`, saves every `interval` hours of work (None: one piece, no saves)."""
+    hours = inputs.hours
+    if inputs.no_resume:
+        alone = no_resume(hours, rate)
+        reclaims = alone.expected_attempts - 1.0 if rate else 0.0
+        lost = (alone.expected_hours - hours) / reclaims if 0 < reclaims < math.inf else None
+        return Bill(rate, alone.expected_hours, reclaims, hours, lost)
+    if inputs.lost is not None:
+        found = self_consistent_reclaims(hours, rate, inputs.lost)
+        return Bill(rate, found.expected_billed_hours, found.expected_reclaims, hours, inputs.lost)
+    save, restore = inputs.save_hours, inputs.restore_hours
+    if save is None or restore is None:
+        raise PlanError("--checkpoint-cost and --restore are needed")
+    tau = hours if interval is None else interval
+    try:
+        span = expected_makespan(hours, rate, save, restore, tau, upload_hours=inputs.upload_hours)
+    except ValueError as error:
+        raise PlanError(f"--upload: {error}; an upload must end before the next save begins") from None
+    lost = span.lost_hours_per_reclaim if 0 < span.expected_reclaims < math.inf else None
+    return Bill(
+        rate, span.expected_billed_hours, span.expected_reclaims, span.failure_free_hours, lost, interval
+    )
+
+
+def bill_of_reclaims(inputs: PlanInputs, reclaims: float, interval: float | None) -> Bill:
+    """The bill when r reclaims are suffered: the λ whose expected count is r (contract definitions 1 and 3)."""
+    if reclaims == 0:
+        return bill_at(inputs, 0.0, interval)
+    hours = inputs.hours
+    if inputs.no_resume:
+        billed = hours if inputs.lost is None else hours + reclaims * inputs.lost
+        return bill_at(inputs, reclaims / billed, interval)
+    if inputs.lost is not None:
+        billed = hours + reclaims * inputs.lost
+        return Bill(reclaims / billed, billed, reclaims, hours, inputs.lost)
+    rate = _solve(lambda rate: bill_at(inputs, rate, interval).reclaims - reclaims, reclaims / hours)
+    return bill_at(inputs, rate, interval)
+
+
+def rate_for_optimal_plan(inputs: PlanInputs, reclaims: float) -> float:
+    """λ₁ with λ·B(λ) = r, B the bill of the best whole plan at λ (contract definition 6, auto with r)."""
+    save, restore = inputs.save_hours or 0.0, inputs.restore_hours or 0.0
+
+    def excess(rate: float) -> float:
+        plan = intervals.optimal_plan(inputs.hours, rate, save, restore)
+        return rate * plan.expected_billed_hours - reclaims
+
+    return _solve(excess, reclaims / inputs.hours)
+
+
+def break_even_rate(inputs: PlanInputs, discount: float, interval: float | None) -> float | None:
+    """The rate at which spot costs the same at this τ; d/L where L is given. None when no rate ≥ 0 does."""
+    if inputs.no_resume:
+        return None
+    if inputs.lost is not None:
+        return discount / inputs.lost if inputs.lost > 0 and discount >= 0 else None
+    allowed = inputs.hours / (1.0 - discount)
+    if bill_at(inputs, 0.0, interval).billed_hours > allowed:
+        return None
+    return _solve(lambda rate: bill_at(inputs, rate, interval).billed_hours - allowed, 1.0 / inputs.hours)
+
+
+def _solve(increasing: Callable[[float], float], start: float) -> float:
+    low = high = start
+    while increasing(low) > 0 and low > 1e-300:
+        low /= 4.0
+    while increasing(high) < 0:
+        high *= 4.0
+    return bisect(increasing, low, high)

@@ -1,0 +1,210 @@
+"""What `plan` is asked: one record, checked as a whole. Units are hours, bytes, fractions."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Literal
+
+from planner.billing import RULES
+from planner.hazards import Basis
+
+
+class PlanError(ValueError):
+    """An input is missing, contradicts another, or is out of range; the text names option, value and range."""
+
+
+@dataclass(frozen=True)
+class PlanInputs:
+    """Inputs of one plan; None is "not given". Option names are those of `reprieve plan`, in snake_case."""
+
+    hours: float  # H > 0
+    discount: float | None = None  # d < 1
+    spot_price: float | None = None  # USD per hour
+    on_demand_price: float | None = None
+    reclaims: float | None = None  # r ≥ 0, of the whole gang
+    rate: float | None = None  # λ ≥ 0 per node-hour
+    band: str | None = None  # label such as 5-10%
+    band_basis: Basis | None = None
+    mean_run: float | None = None  # m > 0, hours, for basis launch
+    pool: str | None = None  # where band and discount came from, when a pool was named
+    lost: float | None = None  # L ≥ 0
+    checkpoint_cost: float | None = None  # C ≥ 0
+    restore: float | None = None  # R ≥ 0
+    upload: float | None = None  # U ≥ 0
+    interval: float | Literal["auto"] | None = None  # τ > 0
+    size: int | None = None  # bytes
+    bandwidth: float | None = None  # bytes per second > 0
+    wait: float = 0.0  # D ≥ 0
+    notice: float | None = None  # seconds ≥ 0
+    notice_reliability: float = 0.0  # 0 ≤ q < 1
+    nodes: int = 1
+    deadline: float | None = None  # T > 0, from the start
+    no_resume: bool = False
+    billing: str = "per-second"
+    history_node_hours: float | None = None  # T of definition 8
+    history_reclaims: int = 0  # k
+    max_overhead: float | None = None  # largest share of time spent saving
+    sources: dict[str, str] = field(default_factory=dict)  # name → where the value came from
+
+    @property
+    def transfer_hours(self) -> float | None:
+        """S = size/bandwidth, hours."""
+        if self.size is None or self.bandwidth is None:
+            return None
+        return self.size / self.bandwidth / 3600.0
+
+    @property
+    def save_hours(self) -> float | None:
+        """C: given, or S when size and bandwidth stand alone."""
+        if self.checkpoint_cost is not None or self.lost is not None:
+            return self.checkpoint_cost
+        return self.transfer_hours
+
+    @property
+    def restore_hours(self) -> float | None:
+        """R: given, or S when size and bandwidth are."""
+        if self.restore is not None or self.lost is not None:
+            return self.restore
+        return self.transfer_hours
+
+    @property
+    def upload_hours(self) -> float:
+        """U: given, or S beside a given C."""
+        if self.upload is not None:
+            return self.upload
+        transfer = self.transfer_hours
+        return transfer if self.checkpoint_cost is not None and transfer is not None else 0.0
+
+    @property
+    def d(self) -> float:
+        """The discount, from prices when they were given."""
+        if self.discount is not None:
+            return self.discount
+        if self.spot_price is None or self.on_demand_price is None:
+            raise PlanError("--discount or both --spot-price and --on-demand-price are needed")
+        return 1.0 - self.spot_price / self.on_demand_price
+
+
+# option → (lowest, lowest itself allowed, highest, highest itself allowed)
+_RANGES: dict[str, tuple[float, bool, float, bool]] = {
+    "hours": (0, False, math.inf, False),
+    "discount": (-math.inf, False, 1, False),
+    "spot_price": (0, True, math.inf, False),
+    "on_demand_price": (0, False, math.inf, False),
+    "reclaims": (0, True, math.inf, False),
+    "rate": (0, True, math.inf, False),
+    "mean_run": (0, False, math.inf, False),
+    "lost": (0, True, math.inf, False),
+    "checkpoint_cost": (0, True, math.inf, False),
+    "restore": (0, True, math.inf, False),
+    "upload": (0, True, math.inf, False),
+    "interval": (0, False, math.inf, False),
+    "size": (0, True, math.inf, False),
+    "bandwidth": (0, False, math.inf, False),
+    "wait": (0, True, math.inf, False),
+    "notice": (0, True, math.inf, False),
+    "notice_reliability": (0, True, 1, False),
+    "nodes": (1, True, math.inf, False),
+    "deadline": (0, False, math.inf, False),
+    "history_node_hours": (0, True, math.inf, False),
+    "history_reclaims": (0, True, math.inf, False),
+    "max_overhead": (0, False, math.inf, False),
+}
+
+
+def option(name: str) -> str:
+    """`lost` → `--lost`, `on_demand_price` → `--on-demand-price`."""
+    return "--" + name.replace("_", "-")
+
+
+def check(inputs: PlanInputs) -> None:
+    """Raise PlanError for the first thing wrong: ranges first, then what is given twice, then what is missing."""
+    for name, (low, low_in, high, high_in) in _RANGES.items():
+        value = getattr(inputs, name)
+        if value is None or value == "auto":
+            continue
+        above = value >= low if low_in else value > low
+        below = value <= high if high_in else value < high
+        if math.isnan(value) or math.isinf(value) or not (above and below):
+            meant = f"; did you mean {value / 100:g}?" if name == "discount" and 1 < value <= 100 else ""
+            raise PlanError(
+                f"{option(name)} is {value:g}; {_range_words(low, low_in, high)} is expected{meant}"
+            )
+    _check_twice(inputs)
+    _check_missing(inputs)
+
+
+def _range_words(low: float, low_in: bool, high: float) -> str:
+    words = [] if math.isinf(low) else [f"{'at least' if low_in else 'more than'} {low:g}"]
+    words += [] if math.isinf(high) else [f"less than {high:g}"]
+    return "a finite number, " + " and ".join(words) if words else "a finite number"
+
+
+def _given(inputs: PlanInputs, *names: str) -> list[str]:
+    return [option(name) for name in names if getattr(inputs, name) is not None]
+
+
+def _refuse(names: list[str], words: str) -> None:
+    raise PlanError(f"{' and '.join(names)} {words}")
+
+
+def _check_twice(inputs: PlanInputs) -> None:
+    prices = _given(inputs, "spot_price", "on_demand_price")
+    if inputs.discount is not None and prices and inputs.pool is None:
+        _refuse(["--discount", *prices], "say the same thing twice: give the discount or both prices")
+    if inputs.reclaims is not None and inputs.rate is not None:
+        _refuse(["--reclaims", "--rate"], "say the same thing twice: give one")
+    if inputs.lost is not None:
+        others = _given(inputs, "checkpoint_cost", "restore", "upload", "interval")
+        if others:
+            _refuse(["--lost", *others], "cannot stand together: L is given, or follows from C and R")
+    if inputs.billing not in RULES:
+        raise PlanError(f"--billing is {inputs.billing!r}; one of {', '.join(RULES)} is expected")
+
+
+def _check_missing(inputs: PlanInputs) -> None:
+    if inputs.discount is None and (inputs.spot_price is None or inputs.on_demand_price is None):
+        raise PlanError("--discount, or both --spot-price and --on-demand-price, are needed")
+    if (
+        inputs.reclaims is None
+        and inputs.rate is None
+        and inputs.band is None
+        and inputs.history_node_hours is None
+    ):
+        raise PlanError(
+            "one of --reclaims, --rate, --band with --band-basis, or --pool is needed: how often is it reclaimed?"
+        )
+    if inputs.band is not None and inputs.band_basis is None:
+        raise PlanError(
+            "--band-basis month, hour or launch is needed: a band without its basis is not a rate"
+        )
+    if inputs.band_basis is not None and inputs.band is None:
+        raise PlanError("--band-basis stands alone: --band is needed")
+    if inputs.band_basis == "launch" and inputs.mean_run is None:
+        raise PlanError(
+            "--mean-run is needed with --band-basis launch: the mean run that users end themselves"
+        )
+    if (inputs.size is None) != (inputs.bandwidth is None):
+        raise PlanError("--size and --bandwidth are needed together")
+    if inputs.lost is None and not inputs.no_resume:
+        _check_loss(inputs)
+    if inputs.interval is not None and inputs.save_hours is None:
+        raise PlanError("--interval needs --checkpoint-cost and --restore, or --size and --bandwidth")
+
+
+def _check_loss(inputs: PlanInputs) -> None:
+    if inputs.save_hours is None:
+        missing = "--lost, --checkpoint-cost with --restore, or --size with --bandwidth is needed: what does a reclaim cost?"
+        raise PlanError(missing)
+    if inputs.restore_hours is None:
+        raise PlanError("--restore is needed with --checkpoint-cost (0s is allowed)")
+    if inputs.save_hours == 0 and inputs.interval in (None, "auto"):
+        raise PlanError(
+            "--checkpoint-cost is 0: saves that cost nothing have no best interval; give --interval"
+        )
+    if isinstance(inputs.interval, float) and inputs.upload_hours > inputs.interval:
+        raise PlanError(
+            f"--upload is {inputs.upload_hours * 3600:g} s, longer than --interval {inputs.interval * 3600:g} s: "
+            "an upload must end before the next save begins"
+        )

@@ -1,0 +1,82 @@
+"""Run the test tiers and say which ran: `python tests/run.py quick|all|prove`.
+
+A tier that cannot run here is skipped by name with its reason; where REPRIEVE_EXPECT_TIERS lists it (CI does), a
+skipped tier is a failure. Exit status: 0 when every tier that ran passed and every expected one ran.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PARALLEL = ("-n", "2", "--dist", "loadfile")
+
+
+@dataclass(frozen=True)
+class Tier:
+    """A group of tests that needs the same things."""
+
+    name: str
+    markers: str
+    options: tuple[str, ...] = ()
+
+
+FAST = Tier("fast", "not lab and not slow and not prove and not gpu and not browser", PARALLEL)
+SLOW = Tier("slow", "slow and not lab and not prove and not gpu and not browser", PARALLEL)
+LAB = Tier("lab", "lab and not prove and not gpu")
+PROVE = Tier("prove", "prove and not gpu")
+GPU = Tier("gpu", "gpu")
+PLANS = {"quick": (FAST,), "all": (FAST, SLOW, LAB, GPU), "prove": (PROVE,)}
+
+
+def missing(tier: Tier) -> str | None:
+    """Why `tier` cannot run here, None when it can."""
+    if tier.name in ("lab", "prove") and os.geteuid() != 0:
+        return "not root: namespaces and CRIU need it"
+    if tier.name == "gpu" and not Path("/dev/nvidiactl").exists():
+        return "no NVIDIA GPU on this machine"
+    if tier.name == "lab":
+        sys.path.insert(0, str(ROOT))
+        from backends.practice.abilities import why_no_namespaces
+
+        return why_no_namespaces()
+    return None
+
+
+def main() -> int:
+    """Run the tiers of the plan named on the command line."""
+    plan = sys.argv[1] if len(sys.argv) == 2 else ""
+    if plan not in PLANS:
+        print(f"tests/run.py: one of {', '.join(PLANS)} expected, found {plan!r}", file=sys.stderr)
+        return 2
+    expected = set(filter(None, os.environ.get("REPRIEVE_EXPECT_TIERS", "").split(",")))
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("REPRIEVE_")}
+    for name in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "COLUMNS", "LINES"):
+        environment.pop(name, None)
+    lines, failed = [], False
+    for tier in PLANS[plan]:
+        reason = missing(tier)
+        if reason is not None:
+            verdict = "FAILED: expected here, but" if tier.name in expected else "skipped:"
+            failed = failed or tier.name in expected
+            lines.append(f"tier {tier.name:6} {verdict} {reason}")
+            continue
+        begun = time.monotonic()
+        argv = [sys.executable, "-m", "pytest", "-q", "-m", tier.markers, *tier.options]
+        print(f"== tier {tier.name}", flush=True)
+        status = subprocess.run(argv, cwd=ROOT, env=environment, check=False).returncode
+        none_ran = status == 5  # pytest: nothing collected
+        failed = failed or (status != 0 and not (none_ran and tier.name not in expected))
+        word = "passed" if status == 0 else "no tests" if none_ran else f"FAILED (exit {status})"
+        lines.append(f"tier {tier.name:6} {word} in {time.monotonic() - begun:.0f} s")
+    print("\n" + "\n".join(lines), flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
