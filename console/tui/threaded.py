@@ -20,6 +20,7 @@ class ThreadedSource:
         self._open_source = open_source
         self._source: FleetSource | None = None
         self._opening: asyncio.Lock | None = None
+        self._looking: asyncio.Lock | None = None
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="fleet-source", daemon=True)
         self._thread.start()
@@ -54,7 +55,12 @@ class ThreadedSource:
             return self._source
 
     async def _view(self) -> FleetView:
-        return await (await self._inner()).view()
+        """One look at a time: the feed and an operation's second look may ask together."""
+        if self._looking is None:
+            self._looking = asyncio.Lock()
+        source = await self._inner()
+        async with self._looking:
+            return await source.view()
 
     async def _perform(self, words: str, arguments: dict[str, Any], on_step: Callable[[str], None]) -> str:
         return await (await self._inner()).perform(words, arguments, on_step)

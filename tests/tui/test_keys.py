@@ -296,14 +296,9 @@ async def test_save_all_jobs_of_a_node() -> None:
 
 async def test_screens_by_key_and_back() -> None:
     async with running() as session:
-        await session.press("1")
-        assert isinstance(session.app.screen, Fleet)
-        await session.press("3")
-        assert isinstance(session.app.screen, Events)
-        await session.press("minus")
-        assert isinstance(session.app.screen, Fleet)
-        await session.press("2")
-        assert isinstance(session.app.screen, Jobs)
+        for key, mode in (("1", "fleet"), ("3", "events"), ("minus", "fleet"), ("2", "jobs")):
+            await session.press(key)
+            assert mode == session.board.MODE
 
 
 @pytest.mark.parametrize(

@@ -80,5 +80,5 @@ def gauge(share: float | None, width: int) -> str:
         return " " * max(0, width)
     if share > 1:
         return "━" * (width - 1) + "▶"
-    used = min(width, max(0, round(share * width)))
+    used = round(max(0.0, share) * width)
     return "━" * used + "─" * (width - used)

@@ -185,7 +185,7 @@ EVENTS: tuple[Column[Event], ...] = (
     Column("node", "NODE", lambda e, _: plain(e.node), lambda e, _: e.node, 10, grow=8, priority=4),
     Column("lost", "LOST", lambda e, _: Cell(text.duration(event_lost(e)), "warn") if event_lost(e) is not None else Cell(""),
            lambda e, _: event_lost(e), 8, right=True, priority=5),
-    Column("text", "TEXT", lambda e, _: Cell(e.text), lambda e, _: e.text, 14, grow=200, priority=2),
+    Column("text", "TEXT", lambda e, _: Cell(e.text), lambda e, _: e.text, 26, grow=200, priority=2),
 )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from backends.records.event import Event
@@ -216,7 +217,7 @@ def _value(name: str, value: object) -> str:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         if name.endswith("_s"):
             return text.duration(value) if abs(value) >= 60 else f"{value:.1f}s"
-        if name.endswith("_bytes"):
+        if name.endswith("_bytes") and math.isfinite(value):
             return text.size(int(value))
     return str(value)
 

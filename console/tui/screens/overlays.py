@@ -31,13 +31,14 @@ class Panel(ModalScreen[None]):
         Binding("pageup", "scroll(-15)", "page up", show=False, id="panel.page-up"),
     ]
     TITLE_TEXT = ""
+    COLUMNS = False  # two columns where there is room
 
     def compose(self) -> ComposeResult:
         """A scrolling box of facts."""
         with VerticalScroll(id="panel", can_focus=False) as box:
             box.border_title = Content(self.TITLE_TEXT)
             box.border_subtitle = Content("esc closes")
-            yield Facts(self.sections())
+            yield Facts(self.sections(), columns=self.COLUMNS)
 
     def sections(self) -> list[Section]:
         """What the panel shows."""
@@ -56,6 +57,7 @@ class Help(Panel):
     """Every key that works on the screen below, the words of `:` and the grammar of `/`."""
 
     TITLE_TEXT = "Help"
+    COLUMNS = True
 
     def __init__(self, bindings: Iterable[tuple[str, str, str]], commands: Sequence[Command]) -> None:
         super().__init__()
@@ -126,7 +128,7 @@ class Operations(Panel):
             own += _operation(item.state, f"{item.words} {item.job}", item.step, item.started_at, took)
         view = desk.feed.view
         journal: list[Line] = []
-        for row in reversed(view.operations if view is not None else ()):
+        for row in sorted(view.operations if view is not None else (), key=lambda row: -row.started_at):
             lasted = desk.feed.now - row.started_at if row.state == "running" else None
             step = " · ".join(part for part in (row.step, row.detail) if part)
             journal += _operation(row.state, f"{row.kind} {row.target}", step, row.started_at, lasted)

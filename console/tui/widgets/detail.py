@@ -29,6 +29,7 @@ class DetailPane(ScrollView, can_focus=True):
     DetailPane {
         overflow-x: hidden;
         scrollbar-size-vertical: 1;
+        scrollbar-gutter: stable;
         padding: 0 1;
         border: round $line;
         border-title-color: $tone-strong;

@@ -23,9 +23,10 @@ class Facts(Widget):
 
     DEFAULT_CSS = "Facts { height: auto; width: 1fr; }"
 
-    def __init__(self, sections: Sequence[Section] = (), *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
-        super().__init__(id=id)
+    def __init__(self, sections: Sequence[Section] = (), *, columns: bool = False) -> None:
+        super().__init__()
         self._sections = tuple(sections)
+        self._columns = columns
         self._lines: list[Drawn] = []
 
     def show(self, sections: Sequence[Section]) -> None:
@@ -41,7 +42,7 @@ class Facts(Widget):
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """Lines needed at `width` cells."""
         del container, viewport
-        self._lines = arranged(self._sections, width)
+        self._lines = arranged(self._sections, width, columns=self._columns)
         return len(self._lines)
 
     def render_line(self, y: int) -> Strip:
@@ -105,9 +106,9 @@ def _words(text: str) -> list[str]:
     return [*words, current] if current else words
 
 
-def arranged(sections: Sequence[Section], width: int) -> list[Drawn]:
+def arranged(sections: Sequence[Section], width: int, *, columns: bool = True) -> list[Drawn]:
     """Sections as lines: one below the other, or in two columns where `width` allows."""
-    if width < TWO_COLUMNS or len(sections) < 2:
+    if not columns or width < TWO_COLUMNS or len(sections) < 2:
         return joined([block(section, width) for section in sections])
     half = (width - 3) // 2
     left, right = _split([block(section, half) for section in sections])

@@ -50,6 +50,7 @@ class RowTable(ScrollView, Generic[R], can_focus=True):
     RowTable {
         overflow-x: hidden;
         scrollbar-size-vertical: 1;
+        scrollbar-gutter: stable;
         border: round $line;
         border-title-color: $tone-strong;
         border-title-style: bold;

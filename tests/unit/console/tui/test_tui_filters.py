@@ -9,12 +9,18 @@ from hypothesis import strategies as st
 from console.tui.model import filters
 
 COLUMNS = ("job", "state", "risk", "size", "node")
-ROW = {"job": "llama-ft", "state": "protected", "risk": 252.0, "size": float(3 << 30), "node": None}
+ROW: dict[str, str | float | None] = {
+    "job": "llama-ft",
+    "state": "protected",
+    "risk": 252.0,
+    "size": float(3 << 30),
+    "node": None,
+}
 HAYSTACK = "llama-ft\nprotected\n● protected\ngpu-a"
 
 
 def matches(line: str) -> bool:
-    return filters.parse(line, COLUMNS).matches(HAYSTACK, lambda name: ROW[name])  # type: ignore[return-value]  # str, float, None
+    return filters.parse(line, COLUMNS).matches(HAYSTACK, lambda name: ROW[name])
 
 
 @pytest.mark.parametrize(

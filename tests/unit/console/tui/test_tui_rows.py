@@ -56,9 +56,8 @@ def test_a_removed_row_stays_as_a_ghost_until_the_cursor_moves() -> None:
     assert rows.ghost is not None
     assert rows.ghost.since == 5
     rows.move(1, 9)
-    assert rows.cursor == "c"
-    assert rows.ghost is None
-    assert rows.order == ["a", "c"]
+    assert (rows.cursor, rows.order) == ("c", ["a", "c"])
+    assert rows.targets() == (["c"], 0)
 
 
 def test_a_ghost_that_returns_is_a_row_again() -> None:
