@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import secrets
 from dataclasses import dataclass
 
 from backends.clean import clean
@@ -26,6 +25,8 @@ def check_name(kind: str, value: str) -> str:
 
 def new_uid() -> str:
     """A fresh job uid: 20 characters, 100 random bits; a reused job name gets a new one."""
+    import secrets  # loads OpenSSL's hashes: only where something random is made
+
     alphabet = "abcdefghijklmnopqrstuvwxyz234567"
     return "".join(secrets.choice(alphabet) for _ in range(20))
 
@@ -41,6 +42,8 @@ def check_uid(value: str) -> str:
 
 def new_nonce() -> str:
     """128 random bits as hex: tells our own write from another's after a conflict or time-out."""
+    import secrets  # loads OpenSSL's hashes: only where something random is made
+
     return secrets.token_hex(16)
 
 

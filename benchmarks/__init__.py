@@ -1,0 +1,1 @@
+"""Measurements as ratios against peers in one run; nothing here is asserted by tests."""

@@ -1,0 +1,47 @@
+"""What a command costs before it does anything, against a bare interpreter in the same environment."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+
+from benchmarks.common import interleaved_s, ratio, report
+
+PARSER = (
+    "import argparse\np = argparse.ArgumentParser()\ns = p.add_subparsers()\nq = s.add_parser('plan')\n"
+    "for i in range(30):\n    q.add_argument(f'--option-{i}', type=float)\np.parse_args(['plan', '--option-1', '3'])"
+)
+PLAN = ("plan", "--hours", "24", "--discount", "0.7", "--reclaims", "3", "--lost", "10m", "-o", "json")
+
+
+def process(*argv: str) -> Callable[[], object]:
+    """A call that runs one Python process to its end."""
+    words = [sys.executable, *argv]
+    return lambda: subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+
+
+def main() -> None:
+    """Measure and print."""
+    entry = "from console.cli.main import main; main()"
+    times = interleaved_s(
+        {
+            "bare": process("-c", "pass"),
+            "help": process("-c", entry, "--help"),
+            "version": process("-c", entry, "version"),
+            "parser": process("-c", PARSER),
+            "plan": process("-c", entry, *PLAN),
+            "jobs_help": process("-c", entry, "jobs", "--help"),
+        }
+    )
+    figures = {f"{name}_ms": value * 1000 for name, value in times.items()}
+    ratios = {
+        "help_over_bare": ratio(times["help"] / times["bare"], 1.3),
+        "version_over_bare": ratio(times["version"] / times["bare"], 1.3),
+        "plan_over_parser": ratio(times["plan"] / times["parser"], 1.6),
+    }
+    report("startup", figures, ratios)
+
+
+if __name__ == "__main__":
+    main()
