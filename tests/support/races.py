@@ -147,8 +147,8 @@ class Race:
         self.reported.append(CheckpointId(1, 1))
         self._guard(1, "a", 4, first=2)
         chance = self.scheduler.chance
-        for number in range(2):
-            self.scheduler.add(f"taker{number}", lambda me, n=number: self._take(me, f"t{n}", 3))  # type: ignore[misc]  # bound
+        self.scheduler.add("taker0", lambda me: self._take(me, "t0", 3))
+        self.scheduler.add("taker1", lambda me: self._take(me, "t1", 3))
         self.scheduler.add("duplicate", lambda me: self._take(me, "t0", 1))
         self.scheduler.add("retention", self._retain)
         self.wrong_word = chance.random() < 0.5
