@@ -83,12 +83,14 @@ def test_no_fault_at_any_operation_loses_what_was_reported(
 @pytest.mark.parametrize("kind", FAULTS)
 @pytest.mark.parametrize("for_good", [False, True])
 def test_no_fault_with_many_power_cuts(kind: FaultKind, for_good: bool, tmp_path: Path) -> None:
-    run_all(tmp_path, kind, cuts=200, for_good=for_good)
+    found, judged = run_all(tmp_path, kind, cuts=200, for_good=for_good)
+    assert judged.counts["outcomes"] > found
 
 
 @pytest.mark.parametrize("kind", ["ENOSPC", "EIO"])
 def test_a_fault_that_stays_loses_nothing(kind: FaultKind, tmp_path: Path) -> None:
-    run_all(tmp_path, kind, cuts=2, every=3, for_good=True)
+    found, judged = run_all(tmp_path, kind, cuts=2, every=3, for_good=True)
+    assert judged.counts["outcomes"] > found
 
 
 @pytest.mark.parametrize("bug", ["sync_dir", "sync"])

@@ -398,7 +398,7 @@ class Machine:
             return
 
         def to(following: Proc, **changes: object) -> State:
-            return state._replace(procs=state.procs - {process} | {following}, **changes)  # type: ignore[arg-type]  # fields
+            return state._replace(procs=state.procs - {process} | {following}, **changes)  # type: ignore[arg-type]  # fields of State by name
 
         bound = self.bounds.first_saves if process.epoch == 1 else self.bounds.later_saves
         if process.pc == "run" and process.seq < bound:
