@@ -19,7 +19,7 @@ from backends.engines.open_files import COPY_LIMIT_BYTES, plan_capture, read_mou
 from backends.engines.port import Process, RestoreRequest, Saved, SaveRequest, Verdict, alive
 from backends.engines.proc import CAP_SYS_RESOURCE, has_capability, parse_arguments, read_tree
 from backends.engines.system import trees
-from backends.engines.system.places import incarnation, outcome, remember, remove_empty, scratch_plan
+from backends.engines.system.places import incarnation, outcome, remember, remove_empty, scratch_plan, told
 from backends.engines.system.rollback import Rollback
 from backends.engines.system.sockets import node_conflicts, tree_sockets
 from backends.errors import EngineError
@@ -92,10 +92,15 @@ class CriuEngine:
         """Save the tree; see the port. The dump is vetoed and the job goes on when anything fails."""
         if not alive(request.process):
             raise EngineError(f"process {request.process.pid} of job {request.job.name} is gone")
-        return Dump(self.tool, request, self.clock, self.copy_limit_bytes).run(frozen)
+        with told("the save"):
+            return Dump(self.tool, request, self.clock, self.copy_limit_bytes).run(frozen)
 
     def restore(self, request: RestoreRequest) -> Process:
         """Bring the job back into a fresh PID namespace; see the port."""
+        with told("the restore"):
+            return self._restore(request)
+
+    def _restore(self, request: RestoreRequest) -> Process:
         images = request.directory / "images"
         if not (images / "inventory.img").is_file():
             raise EngineError(f"the checkpoint in {clean(images)} holds no inventory.img: it is incomplete")
@@ -170,7 +175,8 @@ class CriuEngine:
                 process = launched.wait(log, request.deadline_s, self.clock)
             except EngineError as error:
                 raise self._explained(error, log, place) from None
-            trees.go_on(process, self.clock)  # one that was saved while stopped comes back stopped
+            if (seen := trees.sample(process)) is not None and seen.state == "T":
+                trees.go_on(process, self.clock)  # one that was saved while stopped comes back stopped
             _prove(process, self.clock)
             if request.scratch is not None:  # a rehearsal ends with the proof
                 launched.kill()

@@ -26,7 +26,7 @@ from backends.engines.port import Saved, SaveRequest, alive
 from backends.engines.proc import Tree, read_stat, read_tree, status_fields
 from backends.engines.system import trees
 from backends.engines.system.copying import reflink
-from backends.engines.system.images import missing_parts, parse_stats, tighten
+from backends.engines.system.images import DumpStats, missing_parts, parse_stats, tighten
 from backends.engines.system.sockets import Socket, listening_addresses, tree_sockets
 from backends.errors import EngineError
 
@@ -59,7 +59,6 @@ class Dump:
         self.answered_at: tuple[float, float] | None = None
         self.captured: tuple[Captured, Tree, profile.Options] | None = None
         self.listening: list[str] = []
-        self.stopped_before = False  # somebody stopped the job before we came: it stays so
         self.failure: EngineError | None = None
 
     def run(self, frozen: Callable[[], None]) -> Saved:
@@ -67,14 +66,13 @@ class Dump:
         for directory in (self.images, self.files, self.control):
             directory.mkdir(mode=0o700)
         tree, sockets, plan = self._look()
-        self.stopped_before = tree.root.state == "T"
         options = profile.choose(tree, sockets)
         self._check_room(tree, plan)
         started = self.clock.monotonic()
         try:
             ended = self._dump(options, frozen)
         finally:
-            self._let_go()
+            trees.detach(self.request.process, self.clock)
         dump_s = self.clock.monotonic() - started
         self._judge(ended)
         saved = self._saved(dump_s)
@@ -200,12 +198,6 @@ class Dump:
         if (late := self._too_long()) is not None:
             raise EngineError(late, hint="raise max_freeze, or declare fewer files")
 
-    def _let_go(self) -> None:
-        """After a dump that was ended from outside a task may still be stopped: let it run."""
-        trees.detach(self.request.process, self.clock)
-        if not self.stopped_before:
-            trees.go_on(self.request.process, self.clock)
-
     def _judge(self, ended: Ended) -> None:
         """Raise EngineError unless criu says and shows that the dump is whole."""
         log = read_tail(self.log)
@@ -228,7 +220,9 @@ class Dump:
         if self.captured is None or self.answered_at is None or self.frozen_at is None:
             raise EngineError("the save is incomplete")
         taken, tree, options = self.captured
-        stats = parse_stats((self.control / "stats-dump").read_bytes())
+        stats: DumpStats | None = None
+        with contextlib.suppress(FileNotFoundError):
+            stats = parse_stats((self.control / "stats-dump").read_bytes())
         frozen_s = self.answered_at[1] - self.frozen_at[1] if stats is None else stats.frozen_s
         size = tighten(self.images) + tighten(self.files)
         details: dict[str, Any] = {

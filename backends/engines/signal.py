@@ -25,7 +25,7 @@ from backends.engines.port import Process, RestoreRequest, Saved, SaveRequest, V
 from backends.engines.proc import Tree, read_tree, status_fields, tree_pids
 from backends.engines.system import trees
 from backends.engines.system.images import tighten
-from backends.engines.system.places import incarnation, remember, remove_empty, scratch_plan
+from backends.engines.system.places import incarnation, remember, remove_empty, scratch_plan, told
 from backends.engines.system.rollback import Rollback
 from backends.errors import EngineError
 from backends.records.job import Job
@@ -173,6 +173,10 @@ class SignalEngine:
 
         The time from the request to the finished save counts as standing still: it cannot be seen from outside.
         """
+        with told("the save"):
+            return self._save(request, frozen)
+
+    def _save(self, request: SaveRequest, frozen: Callable[[], None]) -> Saved:
         job, process = request.job, request.process
         if job.marker is None:
             raise EngineError(f"job {job.name} names no marker, so nobody can tell when its save is complete")
@@ -244,6 +248,10 @@ class SignalEngine:
 
     def restore(self, request: RestoreRequest) -> Process:
         """Put the save back, set newer ones aside, start `resume` and prove that it runs; see the port."""
+        with told("the restore"):
+            return self._restore(request)
+
+    def _restore(self, request: RestoreRequest) -> Process:
         job = request.job
         if not (job.resume or job.command):
             raise EngineError(f"job {job.name} names no resume command", hint="set resume")

@@ -227,6 +227,54 @@ def test_a_whole_tmux_server_survives(engine: CriuEngine, tmp_path: Path) -> Non
     engine.end(process)
 
 
+INSIDE = """
+import sys
+from pathlib import Path
+from backends.clock import SystemClock
+from backends.engines.criu import CriuEngine
+from backends.engines.port import RestoreRequest, SaveRequest
+from backends.records.job import Job
+from tests.support.engines import begin, criu_or_skip, goes_on
+from tests.support.kinds import KINDS
+home, place = Path(sys.argv[1]) / "home", Path(sys.argv[1])
+process = begin(home, KINDS["child tree with pipes"], "-S", "-s")
+engine, job = CriuEngine(criu_or_skip(), place / "run", SystemClock()), Job("kind", "here")
+assert process.pid < 5
+for number in range(2):
+    save = place / f"save{number}"; save.mkdir(mode=0o700)
+    saved = engine.save(SaveRequest(job, process, save, 20.0, 20.0), lambda: None)
+    assert max(saved.details["pids"]) < 100, saved.details["pids"]
+    engine.end(process)
+    process = engine.restore(RestoreRequest(job, save, saved.files, saved.details, 20.0, place / f"aside{number}"))
+    goes_on(home)
+engine.end(process)
+"""
+
+
+def test_a_young_host_whose_process_ids_are_small(tmp_path: Path) -> None:
+    """The ids that criu and its helpers would get in a fresh namespace are those of the job."""
+    criu_or_skip()
+    done = subprocess.run(
+        [
+            "unshare",
+            "-p",
+            "-f",
+            "-m",
+            "--mount-proc",
+            "--kill-child",
+            sys.executable,
+            "-c",
+            INSIDE,
+            str(tmp_path),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
 def test_a_rehearsal_works_where_nothing_of_the_job_exists(engine: CriuEngine, tmp_path: Path) -> None:
     home = tmp_path / "home"
     process = begin(home, KINDS["written file"], "-S", "-s")

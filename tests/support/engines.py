@@ -29,6 +29,8 @@ CLOCK = SystemClock()
 DEADLINE_S = 20.0
 LAST_STEP = 400
 
+_STARTED: list[subprocess.Popen[bytes]] = []  # ended through the engine; collected when the tests end
+
 # Counts, appends a line a step with a running digest, ends with the digest in DONE; saves itself on SIGUSR1.
 WORKLOAD = r"""
 import hashlib, os, pathlib, signal, sys, time
@@ -79,7 +81,7 @@ def spawn(argv: list[str], cwd: Path | None = None) -> Process:
     )
     process = identify(child.pid)
     assert process is not None
-    child.returncode = 0  # ended and reaped through the engine
+    _STARTED.append(child)
     return process
 
 

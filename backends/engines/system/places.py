@@ -6,14 +6,30 @@ import contextlib
 import json
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from backends.clean import clean
 from backends.engines.port import Process, RestoreRequest, start_ticks
 from backends.engines.system.scratch import places_for
+from backends.errors import EngineError
 
 IDENTITY, EXIT = "identity.json", "exit.json"
 KEPT = 3  # directories of dead incarnations kept for their logs
+
+
+@contextlib.contextmanager
+def told(what: str) -> Iterator[None]:
+    """Turn an OSError inside into the EngineError that callers of an engine expect, naming file and cause."""
+    try:
+        yield
+    except OSError as error:
+        name = clean(error.filename) if error.filename else ""
+        raise EngineError(
+            f"{what} failed: {name} {clean(error.strerror or error)}".replace(":  ", ": "),
+            hint="free space, or make the place readable and writable for the guard",
+        ) from None
 
 
 def incarnation(run: Path, request: RestoreRequest) -> Path:

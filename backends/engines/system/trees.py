@@ -102,6 +102,8 @@ def is_criu(pid: int) -> bool:
 def end(root: Process, clock: Clock) -> None:
     """Kill the tree, or the init of its PID namespace, and wait until none of it lives.
 
+    Zombies are left to whoever started them: taking their exit status here would make a killed job look finished.
+
     Raises:
         EngineError: something still lives after 20 s.
     """
@@ -116,7 +118,6 @@ def end(root: Process, clock: Clock) -> None:
         for pid, ticks in targets:
             with contextlib.suppress(OSError):
                 send(pid, ticks, signal.SIGKILL)
-        _reap(targets)
         targets = [(pid, ticks) for pid, ticks in targets if _lives(pid, ticks)]
         if targets and clock.monotonic() > deadline:
             raise EngineError(
@@ -147,13 +148,6 @@ def _is_init_of(init_pid: int, root: Process) -> bool:
         return False
     found = read_stat(init_pid)
     return found is not None and found.start_ticks <= root.start_ticks
-
-
-def _reap(targets: list[tuple[int, int]]) -> None:
-    """Collect those that are children of ours, so that no zombie stays."""
-    for pid, _ in targets:
-        with contextlib.suppress(ChildProcessError, OSError):
-            os.waitpid(pid, os.WNOHANG)
 
 
 def sample(root: Process) -> Sample | None:

@@ -11,6 +11,7 @@ from backends.clock import SystemClock
 from backends.engines import canary
 from backends.engines.criu import CriuEngine
 from backends.engines.criu_tool import CriuTool
+from backends.engines.port import Verdict
 from backends.fakes.engine import FakeEngine
 from tests.unit.backends.engines.test_proc import CASES, case
 
@@ -49,9 +50,12 @@ def test_success_is_remembered_for_this_tool_and_kernel_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tried: list[str] = []
-    monkeypatch.setattr(
-        canary, "_try", lambda *_: tried.append("x") or canary.Verdict("ok", (), None, "criu")
-    )
+
+    def once_more(*_: object) -> Verdict:
+        tried.append("x")
+        return Verdict("ok", (), None, "criu")
+
+    monkeypatch.setattr(canary, "_try", once_more)
     fake = FakeEngine(SystemClock())
     for _ in range(3):
         assert canary.ready(fake, TOOL, tmp_path, SystemClock()).answer == "ok"
