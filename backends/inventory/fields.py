@@ -51,7 +51,7 @@ JOB_KEYS: dict[str, Key] = {
     "environment": Key("environment", values.texts),
     "attach": Key("attach", values.kind, lambda attach: _present(attach, ATTACH_KEYS)),
     "engine": Key("engine", values.text),
-    "store": Key("store", values.text),
+    "store": Key("store", values.url),
     "hours": Key("hours", values.hours),
     "interval": Key("interval_s", values.interval, _DURATION),
     "max_freeze": Key("max_freeze_s", values.duration, _DURATION),

@@ -10,7 +10,7 @@ from backends.ids import check_name
 from backends.inventory import fields
 from backends.inventory.document import Document, read_document
 from backends.inventory.model import Inventory, Kind, Origin
-from backends.inventory.values import text
+from backends.inventory.values import url
 
 TOP = ("fleet", "nodes", "jobs", "pools")
 FLEET = ("store",)
@@ -78,7 +78,7 @@ def _store(document: Document, known: str | None) -> str | None:
     if "store" not in section:
         return known
     try:
-        store = text(section["store"])
+        store = url(section["store"])
     except ValueError as error:
         raise document.error(f"store: {error}", "fleet", "store") from None
     if known is not None and known != store:

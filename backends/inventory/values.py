@@ -6,7 +6,6 @@ import datetime
 import math
 import re
 from collections.abc import Callable
-from decimal import Decimal
 from typing import Any
 
 from backends.clock import parse_utc
@@ -14,13 +13,13 @@ from planner.quantities import parse_duration, parse_fraction, parse_hours
 
 Reader = Callable[[Any], Any]
 _CLOCK = re.compile(r"(\d+):(\d\d)(?::(\d\d))?\Z")
-# An alias, or [user@]host[:port]; no character that a shell or an option parser could act on.
+# An alias, or [user@]host[:port] of at most 253 characters, as DNS allows; no character that a shell or an option parser could act on.
 _HOST = r"(?!-)[\w.-]{1,253}"
 _V6 = r"\[?[0-9A-Fa-f:]*:[0-9A-Fa-f:.]+(?:%[\w.-]{1,32})?\]?"
 _SSH = re.compile(rf"(?:(?!-)[\w.-]{{1,64}}@)?(?:{_V6}|{_HOST})(?::\d{{1,5}})?\Z")
+_URL = re.compile(r"[a-z][a-z0-9+-]*://\S+\Z")
+_CREDENTIALS = re.compile(r"[A-Za-z0-9+-]+://[^/]*@")
 _TRANSPORT = re.compile(r"(?:aws-ssm|gcp-iap):(?!-)[\w./-]{1,253}\Z")
-# The longest host name that DNS allows has 253 characters; a label of it 63.
-_LABEL_LIMIT = 63
 
 
 def text(value: Any) -> str:
@@ -129,15 +128,21 @@ def texts(value: Any) -> dict[str, str]:
 def ssh(value: Any) -> str:
     """An alias from ssh_config, [user@]host[:port], or aws-ssm:… and gcp-iap:…; never a command or an option."""
     result = text(value)
-    if not (_TRANSPORT.match(result) or (_SSH.match(result) and _labels_fit(result))):
+    if not (_TRANSPORT.match(result) or _SSH.match(result)):
         raise ValueError(
             f"{result!r} is no ssh address: an alias from ~/.ssh/config or user@host:port expected"
         )
     return result
 
 
-def _labels_fit(value: str) -> bool:
-    return all(len(label) <= _LABEL_LIMIT for label in re.split(r"[.@:\[\]%]", value))
+def url(value: Any) -> str:
+    """A store's URL, without credentials: those come from the environment of the store's own tools."""
+    result = text(value)
+    if _CREDENTIALS.match(result):
+        raise ValueError("a store URL holds no credentials: scheme://bucket/prefix expected")
+    if not _URL.match(result):
+        raise ValueError(f"{result!r} is no store URL, such as file:///srv/reprieve or s3://bucket/prefix")
+    return result
 
 
 def restore(value: Any) -> str:
@@ -168,5 +173,7 @@ def write_duration(seconds: float) -> str:
     for unit, length in (("h", 3600), ("m", 60)):
         if seconds >= length and seconds % length == 0:
             return f"{int(seconds) // length}{unit}"
+    from decimal import Decimal  # only writing needs it, and most commands only read
+
     exact = format(Decimal(repr(seconds)), "f")
     return f"{exact.rstrip('0').rstrip('.') if '.' in exact else exact}s"

@@ -12,7 +12,7 @@ from console.cli.cells import Column
 from console.cli.exits import DryRunEnd
 from console.cli.narrate import Narrator
 from console.cli.render import MACHINE, Document, Renderer
-from console.config import Settings
+from console.config.model import Settings
 from console.operations.context import Context
 
 __all__ = ["Column", "Invocation"]

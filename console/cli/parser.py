@@ -10,8 +10,9 @@ from typing import Any, NoReturn
 
 from backends.clean import clean
 from backends.errors import UsageError
-from backends.ids import CheckpointId
+from backends.ids import CheckpointId, check_name
 from backends.inventory.document import nearest
+from backends.inventory.values import url
 from console.cli.exits import usage
 from console.cli.helptext import operand_word, placeholder
 from console.cli.options import CHANGING, COMMON, LISTING, SETTLED, options_of, takes_value, variable
@@ -111,12 +112,11 @@ def parse(command: Command, rest: tuple[str, ...], environ: Mapping[str, str]) -
     line, tail = _cut(rest)
     options = options_of(command)
     found, extra = _parser(command, options).parse_known_args(_joined(line, options))
-    operands = [*_operands(command, extra), *tail]
     values: dict[str, Any] = {}
     for argument in options:
         typed = getattr(found, argument.name.replace("-", "_"))
         values[argument.name.replace("-", "_")] = _option(command, argument, typed, environ)
-    values |= _place(command, operands)
+    values |= _place(command, _operands(command, extra), tail)
     return values
 
 
@@ -184,14 +184,17 @@ def _option(command: Command, argument: Argument, typed: Any, environ: Mapping[s
     return typed if isinstance(typed, (bool, int)) else convert(argument, typed, source)
 
 
-def _place(command: Command, operands: list[str]) -> dict[str, Any]:
+def _place(command: Command, operands: list[str], tail: list[str]) -> dict[str, Any]:
+    """Operands by name; what follows `--` belongs to the last one, when that takes many."""
     values: dict[str, Any] = {}
     left = list(operands)
+    if not any(argument.many for argument in command.arguments if argument.operand):
+        left, tail = left + tail, []
     for argument in command.arguments:
         if not argument.operand:
             continue
         word = operand_word(argument)
-        taken, left = (left, []) if argument.many else (left[:1], left[1:])
+        taken, left = (left + tail, []) if argument.many else (left[:1], left[1:])
         if not taken and argument.required:
             raise usage(f"reprieve {command.words} needs {word}: {argument.help}")
         if not taken and argument.default is not None:
@@ -234,9 +237,13 @@ def convert(argument: Argument, text: str, source: str) -> Any:
 def _word(kind: str, text: str, source: str) -> str:
     if "\0" in text or (not text and kind != "text"):
         raise usage(f"{source} is {clean(text)!r}; a {kind} expected")
-    if kind == "checkpoint" and text != "latest":
-        try:
+    try:
+        if kind == "checkpoint" and text != "latest":
             return str(CheckpointId.parse(text))
-        except UsageError as error:
-            raise usage(f"{source}: {error}") from None
+        if kind == "job":
+            return check_name("job", text)
+        if kind == "url":
+            return url(text)
+    except (UsageError, ValueError) as error:
+        raise usage(f"{source}: {error}") from None
     return text

@@ -62,13 +62,15 @@ def _scalar(value: Any) -> str:
 def to_csv(rows: list[dict[str, Any]]) -> str:
     """Rows as CSV with a header of all keys in order of appearance; nested values are JSON, unknown is empty."""
     names = list(dict.fromkeys(key for row in rows for key in row))
+    lines = [names, *([_field(row.get(name)) for name in names] for row in rows)] if names else []
+    return "".join(_csv_line(line) + "\n" for line in lines)
+
+
+def _csv_line(fields: list[str]) -> str:
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    if names:
-        writer.writerow(names)
-    for row in rows:
-        writer.writerow([_field(row.get(name)) for name in names])
-    return out.getvalue()
+    # Written with CR LF so that fields with either character are quoted, then ended the Unix way.
+    csv.writer(out, lineterminator="\r\n").writerow(fields)
+    return out.getvalue().removesuffix("\r\n")
 
 
 def _field(value: Any) -> str:

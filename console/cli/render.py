@@ -51,7 +51,7 @@ class Renderer:
         elif self.output == "yaml":
             self.text(to_yaml(document))
         elif self.output == "csv":
-            self.text(to_csv(_rows(document)))
+            self._csv(_rows(document))
         else:
             self._names(_rows(document))
 
@@ -63,7 +63,7 @@ class Renderer:
             for item in items:
                 self._write(self._json({"schema": f"reprieve/{noun}/v1", **item}))
         elif self.output == "csv":
-            self.text(to_csv(list(items)))
+            self._csv(list(items))
         elif self.output == "name":
             self._names(items)
         else:
@@ -94,6 +94,11 @@ class Renderer:
         if self._colour:
             lines[0] = f"\x1b[1m{lines[0]}\x1b[0m"
         self._write("\n".join(lines))
+
+    def _csv(self, rows: list[Document]) -> None:
+        text = to_csv(rows)
+        if text:
+            self.text(text)
 
     def _names(self, items: Sequence[Document]) -> None:
         for item in items:

@@ -15,12 +15,14 @@ from console.cli.invocation import Invocation
 from console.cli.narrate import Narrator
 from console.cli.parser import Typed, parse, split
 from console.cli.render import MACHINE, Renderer
-from console.config import Settings, resolve
+from console.config.model import Settings
+from console.config.resolve import resolve
 from console.operations.contexts import build_context
 from console.registry.index import find
 from console.registry.model import Command
 
 WATCH_EVERY_S = 2.0
+_CONSOLE = Command("", "", "the console", "console.tui.app:main")  # `reprieve` alone: common options only
 _SETTING_OPTIONS = ("context", "color", "output", "quiet", "no_input", "read_only")
 
 
@@ -90,11 +92,7 @@ def _settle(values: Mapping[str, Any]) -> Settings:
 
 
 def _invocation(command: Command, values: dict[str, Any], settings: Settings, clock: Clock) -> Invocation:
-    output = settings.text("output") or "table"
-    if output not in command.formats:
-        raise exits.usage(
-            f"reprieve {command.words} has no output format {output!r}; one of {', '.join(command.formats)} expected"
-        )
+    output = _format(command, settings)
     machine = output in MACHINE
     quiet, wish = settings.flag("quiet"), settings.text("color")
     return Invocation(
@@ -123,19 +121,31 @@ def _invocation(command: Command, values: dict[str, Any], settings: Settings, cl
     )
 
 
+def _format(command: Command, settings: Settings) -> str:
+    """The output format; one that was typed must fit, one that stands in environment or file is a wish."""
+    output = settings.text("output") or "table"
+    if output in command.formats:
+        return output
+    if settings.origins["output"] == "--output":
+        formats = ", ".join(command.formats)
+        raise exits.usage(
+            f"reprieve {command.words} has no output format {output!r}; one of {formats} expected"
+        )
+    return "ndjson" if output in MACHINE and "ndjson" in command.formats else command.formats[0]
+
+
 def _hand_over(command: Command, invocation: Invocation) -> int:
     if command.tier and not invocation.dry_run:
         invocation.refuse_if_read_only()
-    handler = _handler(command.handler)
-    if not invocation.watch:
-        return handler(invocation)
-    if invocation.output not in ("table", "wide", "ndjson"):
+    if invocation.watch and invocation.output not in ("table", "wide", "ndjson"):
         raise exits.usage(
-            f"--watch repeats: with -o {invocation.output} there is no end; table, wide or ndjson expected"
+            f"--watch repeats, and -o {invocation.output} is one document: table, wide or ndjson expected"
         )
-    while True:
+    handler = _handler(command.handler)
+    while invocation.watch:
         handler(invocation)
         invocation.clock.sleep(WATCH_EVERY_S)
+    return handler(invocation)
 
 
 def _handler(path: str) -> Callable[[Invocation], int]:
@@ -145,10 +155,7 @@ def _handler(path: str) -> Callable[[Invocation], int]:
 
 
 def _console(typed: Typed, clock: Clock) -> int:
-    console = find("help")
-    if console is None:
-        raise exits.usage("the registry is not complete")
-    settings = _settle(parse(console, typed.rest, os.environ))
+    settings = _settle(parse(_CONSOLE, typed.rest, os.environ))
     application = importlib.import_module("console.tui.app")
     code: int = application.main(build_context(settings), clock)
     return code
