@@ -13,6 +13,7 @@ import os
 import select
 import shutil
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from backends.clean import clean
@@ -35,8 +36,11 @@ echo dumped >"/proc/$PPID/fd/$REPRIEVE_SAY" || exit 1
 read -r answer <"/proc/$PPID/fd/$REPRIEVE_HEAR" || exit 1
 [ "$answer" = keep ]
 """
-_ROOM_BYTES = 64 << 20  # left free on the staging disk beyond what a save needs
 _COLLECT_S = 30  # how long criu may take to bring all tasks to a stop
+_LOOK_S, _WAIT_S = (
+    0.002,
+    0.02,
+)  # between looks for the freeze, and for limits while frozen; the word comes at once
 
 
 class Dump:
@@ -55,6 +59,7 @@ class Dump:
         self.answered_at: tuple[float, float] | None = None
         self.captured: tuple[Captured, Tree, profile.Options] | None = None
         self.listening: list[str] = []
+        self.stopped_before = False  # somebody stopped the job before we came: it stays so
         self.failure: EngineError | None = None
 
     def run(self, frozen: Callable[[], None]) -> Saved:
@@ -62,6 +67,7 @@ class Dump:
         for directory in (self.images, self.files, self.control):
             directory.mkdir(mode=0o700)
         tree, sockets, plan = self._look()
+        self.stopped_before = tree.root.state == "T"
         options = profile.choose(tree, sockets)
         self._check_room(tree, plan)
         started = self.clock.monotonic()
@@ -88,14 +94,13 @@ class Dump:
         """Refuse before the freeze what cannot fit or would pause the job too long."""
         shared = bool(plan.size_bytes > self.copy_limit_bytes and self._reflinks(plan))
         check_size(plan, self.copy_limit_bytes, reflinks=shared)
-        ghosts = sum(d.size for m in tree.members for d in m.descriptors if d.deleted and d.kind == "file")
-        needed = sum(m.resident_bytes for m in tree.members) + ghosts + (0 if shared else plan.size_bytes)
+        needed = profile.needed_bytes(tree, plan, shared=shared)
         facts = os.statvfs(self.request.directory)
         free = facts.f_bavail * facts.f_frsize
-        if free < needed + _ROOM_BYTES:
+        if free < needed:
             raise EngineError(
                 f"the staging disk {clean(self.request.directory)} has {free / 2**20:.0f} MiB free, this save needs "
-                f"{(needed + _ROOM_BYTES) / 2**20:.0f} MiB",
+                f"{needed / 2**20:.0f} MiB",
                 hint="free space there, or move the node's root directory to a larger disk",
             )
 
@@ -137,6 +142,8 @@ class Dump:
                 clock=self.clock,
                 environment=environment,
                 keep=(told, hear),
+                pause_s=0.0005,
+                before_kill=lambda: trees.detach(self.request.process, self.clock),
                 tick=lambda: self._tick(say, answer, options, frozen),
             )
         finally:
@@ -150,7 +157,8 @@ class Dump:
         if self.frozen_at is None and self._stands_still():
             self.frozen_at = (self.clock.wall(), self.clock.monotonic())
             frozen()
-        if self.answered_at is None and select.select([say], [], [], 0)[0]:
+        wait_s = _LOOK_S if self.frozen_at is None else _WAIT_S
+        if self.answered_at is None and select.select([say], [], [], wait_s)[0]:
             if self.frozen_at is None:
                 self.frozen_at = (self.clock.wall(), self.clock.monotonic())
                 frozen()
@@ -175,7 +183,10 @@ class Dump:
         """Copy what travels while the job stands still; a failure is kept for the veto."""
         try:
             tree, sockets, plan = self._look()
-            taken = capture(plan, self.files, tree, sockets, self.request.job.files)
+            base = Path(self.request.job.cwd or tree.root.cwd)
+            declared = [str(base / text) for text in self.request.job.files]
+            taken = capture(plan, self.files, tree, sockets, declared, self._check_freeze)
+            self._check_freeze()
             self.listening = listening_addresses(sockets)
         except EngineError as error:
             self.failure = error
@@ -183,13 +194,17 @@ class Dump:
         except OSError as error:
             self.failure = EngineError(f"the job's files cannot be captured: {clean(error.strerror)}")
             return
-        if (late := self._too_long()) is not None:
-            self.failure = EngineError(late, hint="raise max_freeze, or declare fewer files")
         self.captured = (taken, tree, options)
+
+    def _check_freeze(self) -> None:
+        if (late := self._too_long()) is not None:
+            raise EngineError(late, hint="raise max_freeze, or declare fewer files")
 
     def _let_go(self) -> None:
         """After a dump that was ended from outside a task may still be stopped: let it run."""
-        trees.go_on(self.request.process)
+        trees.detach(self.request.process, self.clock)
+        if not self.stopped_before:
+            trees.go_on(self.request.process, self.clock)
 
     def _judge(self, ended: Ended) -> None:
         """Raise EngineError unless criu says and shows that the dump is whole."""

@@ -25,7 +25,7 @@ from backends.engines.port import Process, RestoreRequest, Saved, SaveRequest, V
 from backends.engines.proc import Tree, read_tree, status_fields, tree_pids
 from backends.engines.system import trees
 from backends.engines.system.images import tighten
-from backends.engines.system.places import incarnation, remove_empty, scratch_plan
+from backends.engines.system.places import incarnation, remember, remove_empty, scratch_plan
 from backends.engines.system.rollback import Rollback
 from backends.errors import EngineError
 from backends.records.job import Job
@@ -197,7 +197,7 @@ class SignalEngine:
                 request.directory / "files",
                 Tree(()),
                 (),
-                [chosen],
+                [str(Path(base) / text) for text in (chosen, *job.files)],
             )
             if shape(Path(chosen)) == form:
                 break
@@ -325,13 +325,18 @@ class SignalEngine:
                 raise EngineError(
                     f"the job ended at once with exit code {child.wait()}", hint=f"see {output}"
                 )
-            trees.prove_life(process, self.clock)
+            try:
+                trees.prove_life(process, self.clock)
+            except EngineError:
+                if not trees.ended_well(process):  # one that finishes at once is well
+                    raise
         except BaseException:
             with contextlib.suppress(OSError):
                 os.killpg(child.pid, signals.SIGKILL)
             child.wait()
             raise
         self._children[child.pid] = child
+        remember(place, process)
         return process
 
     def _rehearse(self, request: RestoreRequest, plan: dict[str, Any]) -> Process:
@@ -356,7 +361,7 @@ class SignalEngine:
 
     def thaw(self, process: Process) -> None:
         """Let the tree run."""
-        trees.go_on(process)
+        trees.go_on(process, self.clock)
 
     def end(self, process: Process) -> None:
         """Kill the tree."""
