@@ -67,7 +67,7 @@ class Guard:
         try:
             durable.remove(layout.ended)
             self.requests.forget_old()
-            recover(self.book, self.requests)
+            recover(self.book)
             server = Server(layout.socket, Verbs(self).answer)
             server.start()
             self._read_notices()

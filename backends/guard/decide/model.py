@@ -84,6 +84,7 @@ class Mind:
     invalid_told: tuple[int, ...] = ()
     overdue_told: bool = False
     silence_told: bool = False
+    interval_told_s: float | None = None  # the `auto` interval that was last reported
     notice: Notice = field(default_factory=Notice)
     notice_handled: int = 0  # serial of the last notice answered
 
