@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from backends.clouds.practice.cloud import node_of
+from backends.inventory.load import MARK
 from backends.practice.layout import Layout
 from backends.records.node import Node
 from backends.xdg import private
@@ -40,7 +41,7 @@ def write_node(layout: Layout, node: Node) -> Path:
     }
     # A JSON string is a TOML basic string.
     lines = [f"{key} = {json.dumps(value)}" for key, value in fields.items() if value is not None]
-    _replace(path, "\n".join([f"[nodes.{json.dumps(node.name)}]", *lines]) + "\n")
+    _replace(path, "\n".join([MARK, f"[nodes.{json.dumps(node.name)}]", *lines]) + "\n")
     return path
 
 
