@@ -132,7 +132,7 @@ def open_record(kind: type[R], data: bytes, key: VerifyKey, *, what: str) -> R:
     if not key.verifies(_message(document), raw):
         raise DamagedError(f"{what}: not signed by this fleet's key; it is ignored")
     if document.pop("format", None) != FORMAT or document.pop("record", None) != kind.RECORD:
-        raise DamagedError(f"{what}: not a {kind.RECORD} record of format {FORMAT}")
+        raise DamagedError(f"{what}: no {kind.RECORD} record of format {FORMAT}")
     return strict.read(kind, document, what=what)
 
 

@@ -40,11 +40,30 @@ class Lineage:
 
     @property
     def highest_valid(self) -> int:
-        """The highest epoch with a valid claim, gaps or not; 0 when there is none."""
-        return max((epoch for epoch, claim in self.claims.items() if claim is not None), default=0)
+        """The highest epoch that a validly signed object names, gaps or not; 0 when there is none."""
+        return max((record.epoch for record in self._valid()), default=0)
+
+    @property
+    def doubtful(self) -> int:
+        """The highest epoch with a valid claim whose continues is there and cannot be read; 0 when there is none.
+
+        Damage and a planted object look the same: something may run under that epoch. It counts only above the
+        last readable non-void epoch.
+        """
+        current = self.current()
+        known = 0 if current is None else current.epoch
+        found = [
+            epoch
+            for epoch in range(known + 1, self.highest + 1)
+            if self.claims[epoch] is not None and epoch in self.continues and self.continues[epoch] is None
+        ]
+        return max(found, default=0)
+
+    def _valid(self) -> list[Claim | Continues]:
+        return [record for record in (*self.claims.values(), *self.continues.values()) if record is not None]
 
     def check_gaps(self) -> None:
-        """DamagedError when a valid claim lies beyond a gap: the store lost something, so nobody may go on."""
+        """DamagedError when a valid object lies beyond a gap: the store lost something, so nobody may go on."""
         if self.highest_valid > self.highest:
             raise DamagedError(
                 f"job {self.uid}: epoch {self.highest + 1} has no claim although epoch {self.highest_valid} has: "
@@ -65,10 +84,13 @@ class Lineage:
                 return found
         return None
 
-    def newer_claim(self, epoch: int) -> Claim | None:
-        """The lowest valid claim above `epoch`: whoever holds `epoch` is behind; None while there is none."""
-        above = [claim for number, claim in self.claims.items() if claim is not None and number > epoch]
-        return min(above, key=lambda claim: claim.epoch, default=None)
+    def newer_claim(self, epoch: int) -> Claim | Continues | None:
+        """What shows that an epoch above `epoch` was taken: the lowest validly signed claim, or else continues.
+
+        Whoever holds `epoch` is behind then; None while there is nothing newer.
+        """
+        above = [record for record in self._valid() if record.epoch > epoch]
+        return min(above, key=lambda record: (record.epoch, isinstance(record, Continues)), default=None)
 
     def own_claim(self, nonce: str) -> Claim | None:
         """The claim made with this nonce."""
@@ -77,6 +99,14 @@ class Lineage:
 
     def check_proof(self, proof: Proof) -> None:
         """NoProofError unless `proof` covers the process that the last non-void continues names."""
+        if self.doubtful:
+            if (proof.kind, proof.epoch) == ("word", self.doubtful):
+                return
+            raise NoProofError(
+                f"job {self.uid}: what epoch {self.doubtful} continues from cannot be read, so nobody knows what may "
+                f"still run",
+                hint=f"only the operator's typed word for epoch {self.doubtful} goes on from here",
+            )
         current = self.current()
         expected = (
             (0, "", "") if current is None else (current.epoch, current.target or "", current.guard or "")
@@ -89,8 +119,16 @@ class Lineage:
                 hint="prove the death of that one: cloud state, a confirmed stop, or the operator's typed word",
             )
 
-    def on_chain(self, checkpoint: CheckpointId, below: int | None = None) -> bool:
-        """Whether a checkpoint is on the chain from the last non-void epoch (under `below`); else it is an orphan."""
+    def on_chain(
+        self, checkpoint: CheckpointId, below: int | None = None, *, past_doubt: bool = False
+    ) -> bool:
+        """Whether a checkpoint is on the chain from the last non-void epoch (under `below`); else it is an orphan.
+
+        With a doubtful epoch only that epoch's own saves are known to be on the chain. `past_doubt` looks at the
+        chain before it, for an operator who names a checkpoint.
+        """
+        if self.doubtful and not past_doubt and (below is None or self.doubtful < below):
+            return checkpoint.epoch == self.doubtful
         limit: int | None = None  # highest seq that counts in the epoch looked at; None: all
         current = self.current(below)
         while current is not None:

@@ -91,6 +91,8 @@ def refusal(found: CheckpointId | None, lineage: Lineage, known: Mapping[Checkpo
         )
     if lineage.highest_valid > lineage.highest:
         return "the lineage has a gap"
+    if lineage.doubtful:
+        return f"what epoch {lineage.doubtful} continues from cannot be read"
     current = lineage.continues.get(lineage.highest)
     if found.epoch == lineage.highest and lineage.on_chain(found):
         return None

@@ -156,13 +156,15 @@ def choose(
     lineage = taker.lineage()
     if any(not lineage.settled(epoch) for epoch in range(1, claim.epoch)):
         raise FencedError(f"job {taker.uid}: an epoch below {claim.epoch} is not settled; begin again")
-    if lineage.current(below=claim.epoch) is None:
+    if lineage.current(below=claim.epoch) is None and not lineage.doubtful:
         return Choice("genesis")
     found = list_job(taker.store, taker.uid).checkpoints
     chain = lineage.chain(found, below=claim.epoch)
     orphans = tuple(identity for identity in found if identity not in set(chain))
     if wanted is not None:
-        if wanted not in chain:
+        if wanted not in chain and not (
+            wanted in found and lineage.on_chain(wanted, claim.epoch, past_doubt=True)
+        ):
             state = "an orphan, never chosen" if wanted in orphans else "not in the store"
             raise NotFoundError(f"job {taker.uid}: checkpoint {wanted} is {state}")
         chain = [wanted]

@@ -181,10 +181,8 @@ def test_a_manifest_that_timed_out_but_got_there_counts(bench: Bench, tmp_path: 
 
 
 def test_read_back_finds_what_the_store_did_not_keep(bench: Bench, tmp_path: Path) -> None:
-    for kind, operation in (("short", "read_range"), ("short", "read")):
-        memory(bench).script = [
-            Fault(kind, operation, "checkpoints/" if operation == "read" else "packs/", times=0)
-        ]  # type: ignore[arg-type]  # literals
+    for operation, key in (("read_range", "packs/"), ("read", "checkpoints/")):
+        memory(bench).script = [Fault("short", operation, key, times=0)]
         with pytest.raises(DamagedError):
             bench.save(tmp_path, bench.committer().next_seq())
         memory(bench).script = []
@@ -222,7 +220,7 @@ def test_a_newer_epoch_fences_before_and_after_the_manifest(bench: Bench, tmp_pa
             bench.take_over()
         return size
 
-    store.create = racing  # type: ignore[method-assign,assignment]  # the takeover falls between manifest and look
+    store.create = racing  # type: ignore[method-assign]  # the takeover falls between manifest and look
     with pytest.raises(FencedError, match="epoch 2 was claimed"):
         bench.save(tmp_path, 2)
     calls = len(store.calls)
@@ -312,3 +310,10 @@ def test_frames_and_packs_cannot_be_exchanged(bench: Bench, tmp_path: Path) -> N
     for seq in (1, 2):
         with pytest.raises(DamagedError, match="authentication failed"):
             fetch(store, UID, CheckpointId(1, seq), bench.key, tmp_path / f"into{seq}")
+
+
+def test_an_empty_place_is_not_the_store(bench: Bench, tmp_path: Path) -> None:
+    empty = Bench(store=MemoryStore("unmounted"), key=bench.key, fleet=bench.fleet)
+    with pytest.raises(StoreError, match="does not hold epoch 1"):
+        empty.save(tmp_path, 1)
+    assert memory(empty).objects == {}
