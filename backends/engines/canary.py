@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -47,18 +48,20 @@ def key_of(tool: CriuTool) -> str:
 
 
 def ready(engine: Engine, tool: CriuTool, run: Path, clock: Clock) -> Verdict:
-    """The canary's verdict; remembered in `run` per tool and kernel, so that a node pays once (about a second)."""
+    """The canary's verdict; success is remembered in `run` per tool and kernel: a node pays once (about a second)."""
     memory = run / "canary.json"
     key = key_of(tool)
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         known = json.loads(memory.read_text("utf-8"))
-        if known["key"] == key and known["answer"] in ("ok", "impossible"):
-            return Verdict(known["answer"], tuple(map(str, known["reasons"])), None, "criu")
+        if known["works"] == key:
+            return Verdict("ok", (), None, "criu")
     verdict = _try(engine, run, clock)
-    with contextlib.suppress(OSError):
-        memory.write_text(
-            json.dumps({"key": key, "answer": verdict.answer, "reasons": verdict.reasons}), "utf-8"
-        )
+    if verdict.answer == "ok":
+        with contextlib.suppress(OSError):
+            memory.write_text(json.dumps({"works": key}), "utf-8")
+    for place in run.glob("canary.*"):  # directories of the canary's own restore
+        if place.is_dir():
+            shutil.rmtree(place, ignore_errors=True)
     return verdict
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,9 @@ from backends.engines.explain import explain
 from backends.engines.launch import Launched, launch
 from backends.engines.open_files import COPY_LIMIT_BYTES, plan_capture, read_mounts
 from backends.engines.port import Process, RestoreRequest, Saved, SaveRequest, Verdict, alive
-from backends.engines.proc import parse_arguments, read_tree
+from backends.engines.proc import CAP_SYS_RESOURCE, has_capability, parse_arguments, read_tree
 from backends.engines.system import trees
-from backends.engines.system.places import incarnation, remove_empty, scratch_plan
+from backends.engines.system.places import incarnation, outcome, remember, remove_empty, scratch_plan, told
 from backends.engines.system.rollback import Rollback
 from backends.engines.system.sockets import node_conflicts, tree_sockets
 from backends.errors import EngineError
@@ -45,11 +46,17 @@ class CriuEngine:
         self.run = run
         self.clock = clock
         self.copy_limit_bytes = copy_limit_bytes
-        self._launched: dict[int, Launched] = {}  # init pid → its unshare, to be reaped
+        self._unready: Verdict | None = None
+        self._launched: list[Launched] = []  # reaped when they end
 
     def ready(self) -> Verdict:
-        """A real dump and restore of a tiny process with sockets; remembered per tool and kernel."""
-        return canary.ready(self, self.tool, self.run, self.clock)
+        """A real dump and restore of a tiny process with sockets; success is remembered per tool and kernel."""
+        if self._unready is None:
+            verdict = canary.ready(self, self.tool, self.run, self.clock)
+            if verdict.answer == "ok":
+                return verdict
+            self._unready = verdict  # tried again when the guard starts again
+        return self._unready
 
     def examine(self, job: Job, process: Process) -> Verdict:
         """Will this job save and come back? Looks only."""
@@ -69,16 +76,31 @@ class CriuEngine:
             namespaces=_namespaces(process),
             arguments=_arguments(process.pid),
             copy_limit_bytes=self.copy_limit_bytes,
+            resource_right=has_capability(CAP_SYS_RESOURCE),
+            free_bytes=self._free_bytes(),
         )
+
+    def _free_bytes(self) -> int | None:
+        """Free bytes on the disk of `run`, which is that of the staging directory; None when unknown."""
+        try:
+            facts = os.statvfs(self.run if self.run.is_dir() else self.run.parent)
+        except OSError:
+            return None
+        return facts.f_bavail * facts.f_frsize
 
     def save(self, request: SaveRequest, frozen: Callable[[], None]) -> Saved:
         """Save the tree; see the port. The dump is vetoed and the job goes on when anything fails."""
         if not alive(request.process):
             raise EngineError(f"process {request.process.pid} of job {request.job.name} is gone")
-        return Dump(self.tool, request, self.clock, self.copy_limit_bytes).run(frozen)
+        with told("the save"):
+            return Dump(self.tool, request, self.clock, self.copy_limit_bytes).run(frozen)
 
     def restore(self, request: RestoreRequest) -> Process:
         """Bring the job back into a fresh PID namespace; see the port."""
+        with told("the restore"):
+            return self._restore(request)
+
+    def _restore(self, request: RestoreRequest) -> Process:
         images = request.directory / "images"
         if not (images / "inventory.img").is_file():
             raise EngineError(f"the checkpoint in {clean(images)} holds no inventory.img: it is incomplete")
@@ -153,7 +175,9 @@ class CriuEngine:
                 process = launched.wait(log, request.deadline_s, self.clock)
             except EngineError as error:
                 raise self._explained(error, log, place) from None
-            trees.prove_life(process, self.clock)
+            if (seen := trees.sample(process)) is not None and seen.state == "T":
+                trees.go_on(process, self.clock)  # one that was saved while stopped comes back stopped
+            _prove(process, self.clock)
             if request.scratch is not None:  # a rehearsal ends with the proof
                 launched.kill()
                 return process
@@ -161,14 +185,15 @@ class CriuEngine:
         except BaseException:
             launched.kill()
             raise
-        if process.init_pid is not None:
-            self._launched[process.init_pid] = launched
+        remember(place, process)
+        self._launched.append(launched)
         return process
 
     def _explained(self, error: EngineError, log: Path, place: Path) -> EngineError:
         text = read_tail(log)
         if not text:
-            return EngineError(f"{error.message} ({clean(read_tail(place / 'init.log').strip()[-200:])})")
+            said = clean(read_tail(place / "init.log").strip()[-200:])
+            return EngineError(f"{error.message} ({said})" if said else error.message)
         cause = explain(text)
         if error.message.startswith("criu restore ended"):
             return EngineError(f"the restore failed: {cause.text}", hint=cause.remedy)
@@ -180,7 +205,7 @@ class CriuEngine:
 
     def thaw(self, process: Process) -> None:
         """Let the tree run, ending a criu that holds it."""
-        trees.go_on(process)
+        trees.go_on(process, self.clock)
 
     def end(self, process: Process) -> None:
         """Kill the tree, with its PID namespace when it has its own."""
@@ -189,13 +214,19 @@ class CriuEngine:
 
     def outcome(self, process: Process) -> int | None:
         """Exit code of a job that was restored here and ended since; None when unknown or still running."""
-        launched = self._launched.get(process.init_pid or 0)
-        return None if launched is None else launched.outcome()
+        return outcome(self.run, process)
 
     def _reap(self) -> None:
-        for init_pid, launched in list(self._launched.items()):
-            if launched.child.poll() is not None:
-                del self._launched[init_pid]
+        self._launched = [each for each in self._launched if each.child.poll() is None]
+
+
+def _prove(process: Process, clock: Clock) -> None:
+    """Proof of life; a job that finished well in the moment after it came back counts as alive."""
+    try:
+        trees.prove_life(process, clock)
+    except EngineError:
+        if not trees.ended_well(process):
+            raise
 
 
 def _namespaces(process: Process) -> dict[str, str]:

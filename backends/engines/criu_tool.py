@@ -87,11 +87,14 @@ def run_bounded(
     environment: Mapping[str, str] | None = None,
     keep: tuple[int, ...] = (),
     tick: Callable[[], str | None] = lambda: None,
+    pause_s: float = 0.01,
+    before_kill: Callable[[], None] = lambda: None,
 ) -> Ended:
     """Run `argv` in its own process group until it ends, `deadline_s` passes, or its log grows too large.
 
-    `log` is the file the tool writes; the child inherits the descriptors in `keep`. `tick` is called every few
-    milliseconds; a text it returns ends the run for that reason.
+    `log` is the file the tool writes; the child inherits the descriptors in `keep`. `tick` is called every `pause_s`
+    and may itself wait a little; a text it returns ends the run for that reason. `before_kill` runs before the
+    process group is killed.
 
     Raises:
         EngineError: the program could not be started.
@@ -115,9 +118,10 @@ def run_bounded(
             stopped = tick() or _limit(log, clock.monotonic() - started, deadline_s)
             if stopped is not None:
                 break
-            clock.sleep(0.002 if clock.monotonic() - started < 1 else 0.01)
+            clock.sleep(pause_s)
     finally:
         if child.returncode is None:
+            before_kill()
             kill_group(child.pid)
             child.wait()
     return Ended(child.returncode, stopped)

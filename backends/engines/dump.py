@@ -13,6 +13,7 @@ import os
 import select
 import shutil
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from backends.clean import clean
@@ -25,7 +26,7 @@ from backends.engines.port import Saved, SaveRequest, alive
 from backends.engines.proc import Tree, read_stat, read_tree, status_fields
 from backends.engines.system import trees
 from backends.engines.system.copying import reflink
-from backends.engines.system.images import missing_parts, parse_stats, tighten
+from backends.engines.system.images import DumpStats, missing_parts, parse_stats, tighten
 from backends.engines.system.sockets import Socket, listening_addresses, tree_sockets
 from backends.errors import EngineError
 
@@ -35,8 +36,11 @@ echo dumped >"/proc/$PPID/fd/$REPRIEVE_SAY" || exit 1
 read -r answer <"/proc/$PPID/fd/$REPRIEVE_HEAR" || exit 1
 [ "$answer" = keep ]
 """
-_ROOM_BYTES = 64 << 20  # left free on the staging disk beyond what a save needs
 _COLLECT_S = 30  # how long criu may take to bring all tasks to a stop
+_LOOK_S, _WAIT_S = (
+    0.002,
+    0.02,
+)  # between looks for the freeze, and for limits while frozen; the word comes at once
 
 
 class Dump:
@@ -68,7 +72,7 @@ class Dump:
         try:
             ended = self._dump(options, frozen)
         finally:
-            self._let_go()
+            trees.detach(self.request.process, self.clock)
         dump_s = self.clock.monotonic() - started
         self._judge(ended)
         saved = self._saved(dump_s)
@@ -88,14 +92,13 @@ class Dump:
         """Refuse before the freeze what cannot fit or would pause the job too long."""
         shared = bool(plan.size_bytes > self.copy_limit_bytes and self._reflinks(plan))
         check_size(plan, self.copy_limit_bytes, reflinks=shared)
-        ghosts = sum(d.size for m in tree.members for d in m.descriptors if d.deleted and d.kind == "file")
-        needed = sum(m.resident_bytes for m in tree.members) + ghosts + (0 if shared else plan.size_bytes)
+        needed = profile.needed_bytes(tree, plan, shared=shared)
         facts = os.statvfs(self.request.directory)
         free = facts.f_bavail * facts.f_frsize
-        if free < needed + _ROOM_BYTES:
+        if free < needed:
             raise EngineError(
                 f"the staging disk {clean(self.request.directory)} has {free / 2**20:.0f} MiB free, this save needs "
-                f"{(needed + _ROOM_BYTES) / 2**20:.0f} MiB",
+                f"{needed / 2**20:.0f} MiB",
                 hint="free space there, or move the node's root directory to a larger disk",
             )
 
@@ -137,6 +140,8 @@ class Dump:
                 clock=self.clock,
                 environment=environment,
                 keep=(told, hear),
+                pause_s=0.0005,
+                before_kill=lambda: trees.detach(self.request.process, self.clock),
                 tick=lambda: self._tick(say, answer, options, frozen),
             )
         finally:
@@ -150,7 +155,8 @@ class Dump:
         if self.frozen_at is None and self._stands_still():
             self.frozen_at = (self.clock.wall(), self.clock.monotonic())
             frozen()
-        if self.answered_at is None and select.select([say], [], [], 0)[0]:
+        wait_s = _LOOK_S if self.frozen_at is None else _WAIT_S
+        if self.answered_at is None and select.select([say], [], [], wait_s)[0]:
             if self.frozen_at is None:
                 self.frozen_at = (self.clock.wall(), self.clock.monotonic())
                 frozen()
@@ -175,7 +181,10 @@ class Dump:
         """Copy what travels while the job stands still; a failure is kept for the veto."""
         try:
             tree, sockets, plan = self._look()
-            taken = capture(plan, self.files, tree, sockets, self.request.job.files)
+            base = Path(self.request.job.cwd or tree.root.cwd)
+            declared = [str(base / text) for text in self.request.job.files]
+            taken = capture(plan, self.files, tree, sockets, declared, self._check_freeze)
+            self._check_freeze()
             self.listening = listening_addresses(sockets)
         except EngineError as error:
             self.failure = error
@@ -183,13 +192,11 @@ class Dump:
         except OSError as error:
             self.failure = EngineError(f"the job's files cannot be captured: {clean(error.strerror)}")
             return
-        if (late := self._too_long()) is not None:
-            self.failure = EngineError(late, hint="raise max_freeze, or declare fewer files")
         self.captured = (taken, tree, options)
 
-    def _let_go(self) -> None:
-        """After a dump that was ended from outside a task may still be stopped: let it run."""
-        trees.go_on(self.request.process)
+    def _check_freeze(self) -> None:
+        if (late := self._too_long()) is not None:
+            raise EngineError(late, hint="raise max_freeze, or declare fewer files")
 
     def _judge(self, ended: Ended) -> None:
         """Raise EngineError unless criu says and shows that the dump is whole."""
@@ -213,7 +220,9 @@ class Dump:
         if self.captured is None or self.answered_at is None or self.frozen_at is None:
             raise EngineError("the save is incomplete")
         taken, tree, options = self.captured
-        stats = parse_stats((self.control / "stats-dump").read_bytes())
+        stats: DumpStats | None = None
+        with contextlib.suppress(FileNotFoundError):
+            stats = parse_stats((self.control / "stats-dump").read_bytes())
         frozen_s = self.answered_at[1] - self.frozen_at[1] if stats is None else stats.frozen_s
         size = tighten(self.images) + tighten(self.files)
         details: dict[str, Any] = {

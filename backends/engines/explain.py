@@ -246,6 +246,16 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
         "raise kernel.pid_max to that of the job's old node",
     ),
     (
+        r"Script \S+ exited with|Can't exec",
+        "the script that holds the freeze could not run",
+        "mount the disk of the node's root directory without noexec",
+    ),
+    (
+        r"Can't get rlimit",
+        "CRIU lacks CAP_SYS_RESOURCE, which saving a job of another user needs",
+        "run the guard as full root (in a container: grant SYS_RESOURCE), or the job as root",
+    ),
+    (
         r"pidfile: Can't open .*: File exists",
         "a pid file of an earlier restore lies in the way",
         "remove it",

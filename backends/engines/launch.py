@@ -31,7 +31,6 @@ class Launched:
 
     child: subprocess.Popen[bytes]  # unshare, whose death kills the namespace's init
     link: socket.socket
-    exit_file: Path
 
     def wait(self, log: Path, deadline_s: float, clock: Clock) -> Process:
         """The job's root once it is brought back.
@@ -73,14 +72,6 @@ class Launched:
         """Let the namespace live on without us."""
         self.link.sendall(b"keep\n")
         self.link.close()
-
-    def outcome(self) -> int | None:
-        """Exit code of the job once it ended by itself; None while it runs or when nobody could see it."""
-        try:
-            code = json.loads(self.exit_file.read_text("utf-8")).get("code")
-        except (OSError, ValueError, AttributeError):
-            return None
-        return code if isinstance(code, int) else None
 
     def kill(self) -> None:
         """End everything in the namespace and wait for that; idempotent."""
@@ -137,7 +128,7 @@ def launch(spec: dict[str, Any], directory: Path, *, network: bool = True) -> La
         except OSError as error:
             ours.close()
             raise EngineError(f"unshare could not be started: {clean(error.strerror)}") from None
-    return Launched(child, ours, Path(str(spec["exit_file"])))
+    return Launched(child, ours)
 
 
 def identify(pid: int, init_pid: int | None = None, inner_pid: int | None = None) -> Process | None:

@@ -23,6 +23,8 @@ TTY_LOG_LIMIT_BYTES = 8 << 20
 def main(arguments: list[str]) -> int:
     """Run one restore described by the JSON file named in `arguments`; the exit code of the job's root."""
     spec = json.loads(Path(arguments[0]).read_text("utf-8"))
+    if spec.get("job"):  # its environment stays in no file
+        Path(arguments[0]).unlink()
     link = socket.socket(fileno=int(arguments[1]))
     os.setsid()  # the job's session and terminal are ours when it leads none
     terminal = _terminal() if spec.get("terminal") else None

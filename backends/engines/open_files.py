@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -232,9 +232,16 @@ def check_size(plan: Plan, limit_bytes: int, *, reflinks: bool) -> None:
 
 
 def capture(
-    plan: Plan, target: Path, tree: Tree, sockets: Iterable[Socket], declared: Iterable[str] = ()
+    plan: Plan,
+    target: Path,
+    tree: Tree,
+    sockets: Iterable[Socket],
+    declared: Iterable[str] = (),
+    check: Callable[[], None] = lambda: None,
 ) -> Captured:
     """Copy the planned files into `target` (0700) as they are now; the job must stand still.
+
+    `check` is called every few MiB and may raise EngineError to end it.
 
     Raises:
         EngineError: a file cannot be read or the staging disk is full.
@@ -244,7 +251,7 @@ def capture(
     skipped = list(plan.skipped)
     for item in plan.files:
         try:
-            taken = _take(item, target / f"{len(files):05d}")
+            taken = _take(item, target / f"{len(files):05d}", check)
         except FileNotFoundError:
             skipped.append((clean(item.path), "it vanished before it could be copied"))
             continue
@@ -260,13 +267,13 @@ def capture(
     return Captured(tuple(files), around, tuple(skipped), total, copied)
 
 
-def _take(item: Wanted, copy: Path) -> tuple[OpenFile, int]:
+def _take(item: Wanted, copy: Path, check: Callable[[], None]) -> tuple[OpenFile, int]:
     source = os.open(item.source, os.O_RDONLY | os.O_NONBLOCK)
     try:
         facts = os.fstat(source)
         target = os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         try:
-            how = copy_contents(source, target, facts.st_size)
+            how = copy_contents(source, target, facts.st_size, check)
         finally:
             os.close(target)
     finally:
@@ -289,24 +296,38 @@ def surroundings(
     """Directories and named pipes that must exist where the job comes back, with mode and owner.
 
     Working directories, opened directories, and the parents of captured files, unix sockets and named pipes:
-    without the last two a save that looked good does not restore.
+    without the last two a save that looked good does not restore. For `declared` directories (absolute paths) also
+    empty ones and symbolic links.
     """
     held = [d for m in tree.members for d in m.descriptors if not d.deleted]
     fifos = sorted({d.path for d in held if d.kind == "fifo"})
     wanted = {m.cwd for m in tree.members} | {d.path for d in held if d.kind == "directory"}
     named = [*files, *fifos, *(s.path for s in sockets)]
     wanted |= {str(Path(path).parent) for path in named if path.startswith("/")}
-    for text in declared:
-        start = os.path.realpath(text)
-        wanted |= {folder for folder, _, _ in os.walk(start)}
-    chain = {
-        str(parent) for path in wanted if path.startswith("/") for parent in (Path(path), *Path(path).parents)
-    }
+    below = [(folder, names) for text in declared for folder, names in _folders(text)]
+    wanted |= {folder for folder, _ in below}
+    wanted = {path for path in wanted if path.startswith("/") and Path(path).is_dir() and _is_text(path)}
+    chain = {str(parent) for path in wanted for parent in (Path(path), *Path(path).parents)} - {"/"}
     return {
-        "directories": [entry for path in sorted(chain) if (entry := _described(path)) and path != "/"],
+        "directories": [entry for path in sorted(chain) if (entry := _described(path))],
         "fifos": [entry for path in fifos if (entry := _described(path))],
-        "places": sorted(path for path in wanted if path.startswith("/") and _is_text(path)),
+        "links": [entry for folder, names in below for name in names if (entry := _link(f"{folder}/{name}"))],
+        "places": sorted(wanted),
     }
+
+
+def _folders(start: str) -> Iterator[tuple[str, list[str]]]:
+    """Each directory below `start` with all names in it; links are named and not followed."""
+    for folder, folders, files in os.walk(os.path.realpath(start)):
+        yield folder, sorted([*folders, *files])
+
+
+def _link(path: str) -> dict[str, str] | None:
+    try:
+        target = str(Path(path).readlink())
+    except OSError:
+        return None
+    return {"path": path, "target": target} if _is_text(path) and _is_text(target) else None
 
 
 def _described(path: str) -> dict[str, Any] | None:

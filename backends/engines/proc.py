@@ -5,6 +5,7 @@ Paths are kept as the kernel gives them (they are opened again later); they are 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import stat as stat_module
@@ -17,6 +18,8 @@ from backends.clean import clean
 Kind = Literal[
     "file", "directory", "device", "tty", "fifo", "pipe", "socket", "anonymous", "memfd", "unknown"
 ]
+_CHILDREN_FILE = Path("/proc/thread-self/children")
+CAP_SYS_RESOURCE = 24
 _DELETED = " (deleted)"
 _MAP = re.compile(
     r"([0-9a-f]+)-([0-9a-f]+) ([r-])([w-])([x-])([ps]) [0-9a-f]+ ([0-9a-f]+):([0-9a-f]+) (\d+) *(.*)"
@@ -144,11 +147,24 @@ def children() -> dict[int, list[int]]:
 
 def tree_pids(root: int) -> list[int]:
     """`root` and all its descendants, parents first; only `root` when it has none."""
-    by_parent = children()
     result = [root]
+    if not _CHILDREN_FILE.exists():
+        by_parent = children()
+        for pid in result:
+            result += sorted(by_parent.get(pid, []))
+        return result
     for pid in result:
-        result += sorted(by_parent.get(pid, []))
+        result += sorted(_children_of(pid))
     return result
+
+
+def _children_of(pid: int) -> list[int]:
+    """The children of all threads of `pid`, by the kernel's own list: quick, however many processes there are."""
+    found: list[int] = []
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError, ValueError):
+            found += [int(word) for word in path.read_text("ascii").split()]
+    return found
 
 
 def status_fields(pid: int) -> dict[str, str]:
@@ -158,6 +174,11 @@ def status_fields(pid: int) -> dict[str, str]:
     except OSError:
         return {}
     return {key: value.strip() for key, _, value in (line.partition(":") for line in text.splitlines())}
+
+
+def has_capability(number: int) -> bool:
+    """Whether this process has the Linux capability `number` in effect."""
+    return bool(int(status_fields(os.getpid()).get("CapEff", "0"), 16) >> number & 1)
 
 
 def read_tree(root: int) -> Tree:

@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from backends.clean import clean
+from backends.engines.explain import explain
 from backends.engines.open_files import Plan
 from backends.engines.port import Answer, Verdict
 from backends.engines.proc import Descriptor, Member, Tree
 from backends.engines.system.sockets import Socket
 from backends.records.job import Job
 
+ROOM_BYTES = 64 << 20  # left free on the staging disk beyond what a save needs
 GHOST_BYTES = 512 << 20  # deleted files up to this size are always taken; CRIU's own default is 1 MiB
 _PLAIN_DEVICES = {
     (1, 3),
@@ -144,13 +146,28 @@ def judge(
     namespaces: dict[str, str],
     arguments: list[str],
     copy_limit_bytes: int,
+    resource_right: bool = True,
+    free_bytes: int | None = None,
 ) -> Verdict:
     """Whether CRIU can save this job and bring it back.
 
     It must live in `namespaces`: the guard's, or those of its own init after a restore. `arguments` is the root's
     command line, for the line to restart with. Captured files beyond `copy_limit_bytes` need reflinks.
+    `resource_right`: whether we have CAP_SYS_RESOURCE. `free_bytes` of the staging disk; None when unknown.
     """
     found = [*_of_namespaces(tree, namespaces), *_of_members(tree), *_of_sockets(sockets), *_of_files(tree)]
+    needed = needed_bytes(tree, plan)
+    if free_bytes is not None and free_bytes < needed:
+        found.append(
+            Finding(
+                "impossible",
+                f"a save needs {needed / 2**20:.0f} MiB on the staging disk, {free_bytes / 2**20:.0f} MiB are free: "
+                f"free space there",
+            )
+        )
+    if not resource_right and any(m.uid != 0 for m in tree.members):
+        cause = explain("Error: Can't get rlimit")
+        found.append(Finding("impossible", f"{cause.reason}: {cause.remedy}"))
     if plan.size_bytes > copy_limit_bytes:
         text = f"{plan.size_bytes / 2**30:.1f} GiB of files travel with each save: without reflink the pause is too long"
         found.append(Finding("ok", text))
@@ -160,6 +177,13 @@ def judge(
     reasons = dict.fromkeys(f.reason for f in sorted(found, key=lambda f: -_WORST.index(f.answer)))
     line = restart_line(job, arguments, found) if worst == "needs_restart" else None
     return Verdict(worst, tuple(reasons), line, "criu")
+
+
+def needed_bytes(tree: Tree, plan: Plan, *, shared: bool = False) -> int:
+    """What a save takes on the staging disk at most: memory, deleted files, captured files unless blocks are shared."""
+    ghosts = sum(d.size for m in tree.members for d in m.descriptors if d.deleted and d.kind == "file")
+    files = 0 if shared else plan.size_bytes
+    return sum(m.resident_bytes for m in tree.members) + ghosts + files + ROOM_BYTES
 
 
 def restart_line(job: Job, arguments: list[str], findings: Iterable[Finding]) -> str:

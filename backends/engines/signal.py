@@ -25,7 +25,7 @@ from backends.engines.port import Process, RestoreRequest, Saved, SaveRequest, V
 from backends.engines.proc import Tree, read_tree, status_fields, tree_pids
 from backends.engines.system import trees
 from backends.engines.system.images import tighten
-from backends.engines.system.places import incarnation, remove_empty, scratch_plan
+from backends.engines.system.places import incarnation, remember, remove_empty, scratch_plan, told
 from backends.engines.system.rollback import Rollback
 from backends.errors import EngineError
 from backends.records.job import Job
@@ -173,6 +173,10 @@ class SignalEngine:
 
         The time from the request to the finished save counts as standing still: it cannot be seen from outside.
         """
+        with told("the save"):
+            return self._save(request, frozen)
+
+    def _save(self, request: SaveRequest, frozen: Callable[[], None]) -> Saved:
         job, process = request.job, request.process
         if job.marker is None:
             raise EngineError(f"job {job.name} names no marker, so nobody can tell when its save is complete")
@@ -197,7 +201,7 @@ class SignalEngine:
                 request.directory / "files",
                 Tree(()),
                 (),
-                [chosen],
+                [str(Path(base) / text) for text in (chosen, *job.files)],
             )
             if shape(Path(chosen)) == form:
                 break
@@ -244,6 +248,10 @@ class SignalEngine:
 
     def restore(self, request: RestoreRequest) -> Process:
         """Put the save back, set newer ones aside, start `resume` and prove that it runs; see the port."""
+        with told("the restore"):
+            return self._restore(request)
+
+    def _restore(self, request: RestoreRequest) -> Process:
         job = request.job
         if not (job.resume or job.command):
             raise EngineError(f"job {job.name} names no resume command", hint="set resume")
@@ -325,13 +333,18 @@ class SignalEngine:
                 raise EngineError(
                     f"the job ended at once with exit code {child.wait()}", hint=f"see {output}"
                 )
-            trees.prove_life(process, self.clock)
+            try:
+                trees.prove_life(process, self.clock)
+            except EngineError:
+                if not trees.ended_well(process):  # one that finishes at once is well
+                    raise
         except BaseException:
             with contextlib.suppress(OSError):
                 os.killpg(child.pid, signals.SIGKILL)
             child.wait()
             raise
         self._children[child.pid] = child
+        remember(place, process)
         return process
 
     def _rehearse(self, request: RestoreRequest, plan: dict[str, Any]) -> Process:
@@ -356,7 +369,7 @@ class SignalEngine:
 
     def thaw(self, process: Process) -> None:
         """Let the tree run."""
-        trees.go_on(process)
+        trees.go_on(process, self.clock)
 
     def end(self, process: Process) -> None:
         """Kill the tree."""

@@ -94,6 +94,8 @@ class FakeEngine:
         if (text := self._failure("save")) is not None:
             raise EngineError(text)
         images, files = request.directory / "images", request.directory / "files"
+        if images.exists() or files.exists():
+            raise EngineError(f"the save failed: {request.directory} is not empty")
         for directory in (images, files):
             directory.mkdir(mode=0o700)
         data = program.output.read_bytes() if program.output.exists() else b""

@@ -96,6 +96,16 @@ class EngineSuite:
             restored(bench, saved, tmp_path / "save")
         assert bench.steps() == count, "a failed restore leaves the files as they were"
 
+    def test_a_directory_that_is_used_already_is_refused(self, bench: Bench, tmp_path: Path) -> None:
+        process = bench.start()
+        save(bench, process, tmp_path / "save")
+        request = SaveRequest(bench.job, process, tmp_path / "save", 20.0, 20.0)
+        with pytest.raises(EngineError):
+            bench.engine.save(request, lambda: None)
+        count = len(bench.steps())
+        bench.advance()
+        assert len(bench.steps()) > count
+
     def test_a_frozen_job_stands_still_until_it_is_thawed(self, bench: Bench) -> None:
         process = bench.start()
         bench.engine.thaw(process)

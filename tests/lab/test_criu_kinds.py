@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import pty
+import shlex
 import shutil
 import subprocess
 import sys
@@ -19,32 +20,28 @@ from backends.clock import SystemClock
 from backends.engines.criu import CriuEngine
 from backends.engines.launch import identify
 from backends.engines.port import Process, RestoreRequest, Saved, SaveRequest
+from backends.engines.proc import CAP_SYS_RESOURCE, has_capability
 from backends.errors import EngineError
 from backends.records.job import Job
-from tests.contract.test_engine_signal import end_all
-from tests.support.engines import criu_tool, lines_of, spawn, until
+from tests.support.engines import begin, criu_or_skip, end_all, goes_on, lines_of, spawn, until
 from tests.support.kinds import KINDS, PRELUDE
 
 pytestmark = pytest.mark.lab
 JOB = Job("kind", "here")
+ECHO = """
+import socketserver as s
+class Echo(s.StreamRequestHandler):
+    def handle(self):
+        for line in self.rfile: self.wfile.write(line)
+class Server(s.ThreadingTCPServer): daemon_threads = True
+server = Server(("127.0.0.1", 0), Echo); print(server.server_address[1], flush=True); server.serve_forever()
+"""
 
 
 @pytest.fixture
 def engine(tmp_path: Path) -> Iterator[CriuEngine]:
-    if os.geteuid() != 0:
-        pytest.skip("not root: CRIU needs it")
-    tool = criu_tool()
-    if tool is None:
-        pytest.skip("no CRIU on this machine or in the cache")
-    yield CriuEngine(tool, tmp_path / "run", SystemClock())
+    yield CriuEngine(criu_or_skip(), tmp_path / "run", SystemClock())
     end_all(tmp_path)
-
-
-def begin(home: Path, source: str, *flags: str) -> Process:
-    home.mkdir()
-    process = spawn([sys.executable, *flags, "-c", PRELUDE + source, str(home)], home)
-    until(lambda: len(lines_of(home / "log.txt")) > 2, "the job's first steps")
-    return process
 
 
 def save(engine: CriuEngine, process: Process, directory: Path, job: Job = JOB) -> Saved:
@@ -56,14 +53,6 @@ def restore(engine: CriuEngine, saved: Saved, directory: Path, job: Job = JOB) -
     return engine.restore(
         RestoreRequest(job, directory, saved.files, saved.details, 20.0, directory.with_suffix(".aside"))
     )
-
-
-def goes_on(home: Path) -> None:
-    """The log has no gap and no repetition, and grows."""
-    count = len(lines_of(home / "log.txt"))
-    until(lambda: len(lines_of(home / "log.txt")) > count + 2, "the job's next steps")
-    steps = [int(line) for line in lines_of(home / "log.txt")]
-    assert steps == list(range(1, len(steps) + 1))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -110,15 +99,7 @@ run(check)
 
 
 def test_a_connection_comes_back_closed_and_the_job_reconnects(engine: CriuEngine, tmp_path: Path) -> None:
-    server = subprocess.Popen(
-        [sys.executable, "-c", "import socketserver as s\n"
-         "class H(s.StreamRequestHandler):\n"
-         "    def handle(self):\n"
-         "        for line in self.rfile: self.wfile.write(line)\n"
-         "class T(s.ThreadingTCPServer): daemon_threads = True\n"
-         "t = T(('127.0.0.1', 0), H); print(t.server_address[1], flush=True); t.serve_forever()"],
-        stdout=subprocess.PIPE,
-    )  # fmt: skip
+    server = subprocess.Popen([sys.executable, "-c", ECHO], stdout=subprocess.PIPE)
     assert server.stdout is not None
     try:
         port = int(server.stdout.readline())
@@ -142,11 +123,11 @@ run(check)
         process = begin(home, source)
         saved = save(engine, process, tmp_path / "save")
         goes_on(home)
-        assert (home / "opened").read_text() == "1", "saving must not disturb the connection"
+        until(lambda: (home / "opened").read_text() == "1", "one connection: saving must not disturb it")
         engine.end(process)
         process = restore(engine, saved, tmp_path / "save")
         goes_on(home)
-        assert (home / "opened").read_text() == "2"
+        until(lambda: (home / "opened").read_text() == "2", "the second connection")
         engine.end(process)
     finally:
         server.kill()
@@ -196,6 +177,102 @@ def test_a_job_that_leads_no_session_survives(engine: CriuEngine, tmp_path: Path
         goes_on(home)
     engine.end(process)
     child.poll()
+
+
+def test_a_job_of_another_user_survives_with_its_rights(engine: CriuEngine, tmp_path: Path) -> None:
+    if not has_capability(CAP_SYS_RESOURCE):
+        pytest.skip("no CAP_SYS_RESOURCE: CRIU cannot read another user's limits here")
+    for place in (tmp_path, *tmp_path.parents[:2]):
+        place.chmod(0o755)
+    home = tmp_path / "home"
+    home.mkdir()
+    os.chown(home, 65534, 65534)
+    process = spawn(
+        ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "/usr/bin/python3", "-S", "-s", "-c",
+         PRELUDE + "run(lambda step: open(home / 'mine', 'w').close())", str(home)], home,
+    )  # fmt: skip
+    until(lambda: len(lines_of(home / "log.txt")) > 2, "the job's first steps")
+    saved = save(engine, process, tmp_path / "save")
+    engine.end(process)
+    home.rename(tmp_path / "old")
+    process = restore(engine, saved, tmp_path / "save")
+    goes_on(home)
+    assert home.stat().st_uid == (home / "log.txt").stat().st_uid == (home / "mine").stat().st_uid == 65534
+    engine.end(process)
+
+
+@pytest.mark.skipif(shutil.which("tmux") is None, reason="no tmux on this machine")
+def test_a_whole_tmux_server_survives(engine: CriuEngine, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    command = shlex.join([sys.executable, "-S", "-s", "-c", PRELUDE + "run()", str(home)])
+    tmux = ["tmux", "-f", "/dev/null", "-S", str(home / "socket")]
+    environment = {"PATH": os.environ["PATH"], "TERM": "xterm", "LANG": "C.UTF-8", "HOME": str(home)}
+    subprocess.run([*tmux, "new-session", "-d", command], check=True, env=environment, cwd=home)
+    shown = subprocess.run(
+        [*tmux, "display-message", "-p", "#{pid}"], check=True, capture_output=True, env=environment
+    )
+    until(lambda: len(lines_of(home / "log.txt")) > 2, "the job's first steps")
+    process = identify(int(shown.stdout))
+    assert process is not None
+    verdict = engine.examine(JOB, process)
+    assert verdict.answer == "ok", verdict.reasons
+    saved = save(engine, process, tmp_path / "save")
+    assert saved.details["options"]["shell_job"] is False
+    engine.end(process)
+    process = restore(engine, saved, tmp_path / "save")
+    goes_on(home)
+    listed = subprocess.run([*tmux, "list-sessions"], check=True, capture_output=True, env=environment)
+    assert listed.stdout.startswith(b"0:")
+    engine.end(process)
+
+
+INSIDE = """
+import sys
+from pathlib import Path
+from backends.clock import SystemClock
+from backends.engines.criu import CriuEngine
+from backends.engines.port import RestoreRequest, SaveRequest
+from backends.records.job import Job
+from tests.support.engines import begin, criu_or_skip, goes_on
+from tests.support.kinds import KINDS
+home, place = Path(sys.argv[1]) / "home", Path(sys.argv[1])
+process = begin(home, KINDS["child tree with pipes"], "-S", "-s")
+engine, job = CriuEngine(criu_or_skip(), place / "run", SystemClock()), Job("kind", "here")
+assert process.pid < 5
+for number in range(2):
+    save = place / f"save{number}"; save.mkdir(mode=0o700)
+    saved = engine.save(SaveRequest(job, process, save, 20.0, 20.0), lambda: None)
+    assert max(saved.details["pids"]) < 100, saved.details["pids"]
+    engine.end(process)
+    process = engine.restore(RestoreRequest(job, save, saved.files, saved.details, 20.0, place / f"aside{number}"))
+    goes_on(home)
+engine.end(process)
+"""
+
+
+def test_a_young_host_whose_process_ids_are_small(tmp_path: Path) -> None:
+    """The ids that criu and its helpers would get in a fresh namespace are those of the job."""
+    criu_or_skip()
+    done = subprocess.run(
+        [
+            "unshare",
+            "-p",
+            "-f",
+            "-m",
+            "--mount-proc",
+            "--kill-child",
+            sys.executable,
+            "-c",
+            INSIDE,
+            str(tmp_path),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
 
 
 def test_a_rehearsal_works_where_nothing_of_the_job_exists(engine: CriuEngine, tmp_path: Path) -> None:

@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Protocol
+
+import pytest
 
 from backends.clock import SystemClock
 from backends.engines.criu_tool import CriuTool, find_criu
 from backends.engines.launch import identify
 from backends.engines.port import Engine, Process
+from backends.errors import ReprieveError
+from backends.nodes.closures import criu_closure
 from backends.records.job import Job
+from backends.xdg import base
+from tests.support.kinds import PRELUDE
 
 CLOCK = SystemClock()
 DEADLINE_S = 20.0
 LAST_STEP = 400
+
+_STARTED: list[subprocess.Popen[bytes]] = []  # ended through the engine; collected when the tests end
 
 # Counts, appends a line a step with a running digest, ends with the digest in DONE; saves itself on SIGUSR1.
 WORKLOAD = r"""
@@ -69,13 +81,12 @@ def spawn(argv: list[str], cwd: Path | None = None) -> Process:
     )
     process = identify(child.pid)
     assert process is not None
-    child.returncode = 0  # ended and reaped through the engine
+    _STARTED.append(child)
     return process
 
 
-def until(condition: object, what: str, deadline_s: float = DEADLINE_S) -> None:
+def until(condition: Callable[[], bool], what: str, deadline_s: float = DEADLINE_S) -> None:
     """Wait for `condition()` with a deadline."""
-    assert callable(condition)
     end = CLOCK.monotonic() + deadline_s
     while not condition():
         assert CLOCK.monotonic() < end, f"{what}: not within {deadline_s} s"
@@ -167,10 +178,55 @@ class RealBench:
         )
 
 
+@cache
 def criu_tool() -> CriuTool | None:
-    """A CRIU for tests: the node's own, or the one unpacked into the cache; None where there is none."""
-    cache = Path.home() / ".cache"
-    roots = sorted((cache / "reprieve").glob("**/usr/sbin/criu")) + sorted(
-        cache.glob("reprieve-dev/criu/usr/sbin/criu")
-    )
-    return find_criu([path.parents[2] for path in roots] + [Path("/usr/sbin/criu")])
+    """A CRIU for tests: the one unpacked into the cache, else the node's own; None where there is none."""
+    candidates = [Path("/usr/sbin/criu")]
+    with suppress(ReprieveError):
+        candidates.insert(0, criu_closure(base("CACHE")).root)
+    return find_criu(candidates)
+
+
+def criu_or_skip() -> CriuTool:
+    """The CRIU for a lab test, or the test is skipped with the reason."""
+    if os.geteuid() != 0:
+        pytest.skip("not root: CRIU needs it")
+    tool = criu_tool()
+    if tool is None:
+        pytest.skip("no CRIU on this machine or in the cache")
+    return tool
+
+
+def begin(home: Path, source: str, *flags: str) -> Process:
+    """Start a program of `tests.support.kinds` and wait for its first steps."""
+    home.mkdir()
+    process = spawn([sys.executable, *flags, "-c", PRELUDE + source, str(home)], home)
+    until(lambda: len(lines_of(home / "log.txt")) > 2, "the job's first steps")
+    return process
+
+
+def goes_on(home: Path) -> None:
+    """The log has no gap and no repetition, and grows."""
+    count = len(lines_of(home / "log.txt"))
+    until(lambda: len(lines_of(home / "log.txt")) > count + 2, "the job's next steps")
+    steps = [int(line) for line in lines_of(home / "log.txt")]
+    assert steps == list(range(1, len(steps) + 1))
+
+
+def end_all(home: Path) -> None:
+    """Kill what a failed test left: processes whose command line names its directory."""
+    for pid in naming(home):
+        with suppress(ProcessLookupError):
+            os.kill(pid, 9)
+
+
+def naming(place: Path) -> list[int]:
+    """Processes, but this one, whose command line names `place`."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            with suppress(OSError):
+                words = (entry / "cmdline").read_bytes()
+                if str(place).encode() in words:
+                    found.append(int(entry.name))
+    return found

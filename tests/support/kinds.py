@@ -140,6 +140,8 @@ server = socket.socket(); server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEAD
 server.bind(("127.0.0.1", 0)); server.listen()
 udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); udp.bind(("127.0.0.1", 0))
 raw = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0); raw.bind((0, 0))
+packet = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM); packet.bind(("lo", 0x0800))
+six = socket.socket(socket.AF_INET6); six.bind(("::1", 0)); six.listen()
 def check(step):
     udp.sendto(b"x", udp.getsockname()); assert udp.recv(1) == b"x"
     if step % 10 == 0:

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import fcntl
 import os
+from collections.abc import Callable
 from typing import Literal
 
 _FICLONE = 0x40049409  # ioctl number of a whole-file reflink, from linux/fs.h
@@ -14,14 +15,17 @@ _CHUNK_BYTES = 8 << 20
 How = Literal["reflink", "copied"]
 
 
-def copy_contents(source: int, target: int, size: int) -> How:
-    """Fill the empty file `target` with the first `size` bytes of `source`; OSError when that fails."""
+def copy_contents(source: int, target: int, size: int, check: Callable[[], None] = lambda: None) -> How:
+    """Fill the empty file `target` with the first `size` bytes of `source`; OSError when that fails.
+
+    `check` is called every few MiB; what it raises ends the copy.
+    """
     if size and reflink(source, target):
         os.ftruncate(target, size)
         return "reflink"
     os.ftruncate(target, size)
     for start, end in data_ranges(source, size):
-        _copy_range(source, target, start, end)
+        _copy_range(source, target, start, end, check)
     return "copied"
 
 
@@ -53,9 +57,10 @@ def data_ranges(source: int, size: int) -> list[tuple[int, int]]:
     return result
 
 
-def _copy_range(source: int, target: int, start: int, end: int) -> None:
+def _copy_range(source: int, target: int, start: int, end: int, check: Callable[[], None]) -> None:
     position = start
     while position < end:
+        check()
         wanted = min(_CHUNK_BYTES, end - position)
         done = 0
         with contextlib.suppress(OSError):

@@ -55,6 +55,8 @@ class Rollback:
                     pass
             for entry in surroundings.get("fifos", ()):
                 self._fifo(entry)
+            for entry in surroundings.get("links", ()):
+                self._link(Path(str(entry["path"])), str(entry["target"]))
             for file in files:
                 self._put(file, copies / PurePosixPath(file.copy).name)
         except EngineError:
@@ -140,6 +142,11 @@ class Rollback:
                 os.mkfifo(path.name, int(entry["mode"]), dir_fd=parent)
             except FileExistsError:
                 return
+            self.created.append(str(path))
+
+    def _link(self, path: Path, target: str) -> None:
+        with self._directory(str(path.parent)) as parent, contextlib.suppress(FileExistsError):
+            os.symlink(target, path.name, dir_fd=parent)
             self.created.append(str(path))
 
     def _put(self, file: OpenFile, copy: Path) -> None:

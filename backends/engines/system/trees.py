@@ -11,6 +11,7 @@ from pathlib import Path
 from backends.clock import Clock
 from backends.engines.port import Process, alive
 from backends.engines.proc import children, parse_arguments, read_stat, status_fields, tree_pids
+from backends.engines.system.seized import end_tracer
 from backends.errors import EngineError
 
 STOP_DEADLINE_S = 10.0
@@ -71,17 +72,22 @@ def stop(root: Process, clock: Clock) -> None:
         clock.sleep(0.01)
 
 
-def go_on(root: Process) -> None:
-    """End any criu that holds the tree, then SIGCONT every stopped process; never raises."""
-    members = _living(root)
-    for pid, _, _ in members:
-        tracer = int(status_fields(pid).get("TracerPid", "0") or 0)
+def detach(root: Process, clock: Clock) -> None:
+    """End any criu that holds a process of the tree, at a moment that the tree survives; never raises."""
+    pids = [pid for pid, _, _ in _living(root)]
+    tracers = {int(status_fields(pid).get("TracerPid", "0") or 0) for pid in pids}
+    for tracer in tracers:
         if tracer and is_criu(tracer):
+            end_tracer(tracer, pids, clock)
+
+
+def go_on(root: Process, clock: Clock) -> None:
+    """End any criu that holds the tree, then SIGCONT its stopped processes; never raises."""
+    detach(root, clock)
+    for pid, ticks, state in reversed(_living(root)):
+        if state == "T":
             with contextlib.suppress(OSError):
-                os.kill(tracer, signal.SIGKILL)
-    for pid, ticks, _ in reversed(members):
-        with contextlib.suppress(OSError):
-            send(pid, ticks, signal.SIGCONT)
+                send(pid, ticks, signal.SIGCONT)
 
 
 def is_criu(pid: int) -> bool:
@@ -95,6 +101,8 @@ def is_criu(pid: int) -> bool:
 
 def end(root: Process, clock: Clock) -> None:
     """Kill the tree, or the init of its PID namespace, and wait until none of it lives.
+
+    Zombies are left to whoever started them: taking their exit status here would make a killed job look finished.
 
     Raises:
         EngineError: something still lives after 20 s.
@@ -110,7 +118,6 @@ def end(root: Process, clock: Clock) -> None:
         for pid, ticks in targets:
             with contextlib.suppress(OSError):
                 send(pid, ticks, signal.SIGKILL)
-        _reap(targets)
         targets = [(pid, ticks) for pid, ticks in targets if _lives(pid, ticks)]
         if targets and clock.monotonic() > deadline:
             raise EngineError(
@@ -141,13 +148,6 @@ def _is_init_of(init_pid: int, root: Process) -> bool:
         return False
     found = read_stat(init_pid)
     return found is not None and found.start_ticks <= root.start_ticks
-
-
-def _reap(targets: list[tuple[int, int]]) -> None:
-    """Collect those that are children of ours, so that no zombie stays."""
-    for pid, _ in targets:
-        with contextlib.suppress(ChildProcessError, OSError):
-            os.waitpid(pid, os.WNOHANG)
 
 
 def sample(root: Process) -> Sample | None:
@@ -200,6 +200,16 @@ def prove_life(root: Process, clock: Clock, *, window_s: float = LIFE_WINDOW_S) 
         if now.state not in "Tt" and (elapsed >= window_s or (moved and elapsed >= window_s / 2)):
             return
         clock.sleep(0.05)
+
+
+def ended_well(root: Process) -> bool:
+    """Whether the root is a zombie that exited with 0: it finished in the moment after it came back."""
+    try:
+        data = Path(f"/proc/{root.pid}/stat").read_bytes()
+        words = data[data.rindex(b")") + 2 :].split()
+    except (OSError, ValueError):
+        return False
+    return words[0] == b"Z" and int(words[19]) == root.start_ticks and int(words[-1]) == 0
 
 
 def find_inner(init_pid: int, inner_pid: int) -> Process | None:
