@@ -69,6 +69,7 @@ def tree(root: Path) -> set[str]:
     return {str(path.relative_to(root)) for path in root.rglob("*")}
 
 
+@pytest.mark.slow
 async def test_install_call_upgrade_uninstall(
     link: SshLink, root: Path, bundle: Bundle, newer: Bundle
 ) -> None:

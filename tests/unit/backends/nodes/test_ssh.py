@@ -173,6 +173,7 @@ async def test_reconnects_after_the_server_went_away(fleet: Fleet) -> None:
     assert (await link.call("status", {}, timeout_s=20))["verb"] == "status"
 
 
+@pytest.mark.slow
 async def test_two_hundred_nodes_with_ten_percent_hanging(fleet: Fleet) -> None:
     host = await fleet.host("shared")
     silent = await fleet.silent_port()
