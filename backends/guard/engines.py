@@ -2,13 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from backends.engines.port import Engine, Process, Verdict
+from backends.engines.port import Engine, Process, RestoreRequest, Saved, SaveRequest, Verdict
 from backends.errors import EngineError, UsageError
 from backends.records.job import Job
 
 _RANK = {"ok": 0, "self_save_only": 1, "needs_restart": 2, "impossible": 3}
+
+
+class Missing:
+    """Stands for an engine that made a job's saves and is not on this node any more.
+
+    Stopping, continuing and ending a process tree need no particular engine; everything else is refused.
+    """
+
+    def __init__(self, name: str, other: Engine) -> None:
+        self.name = name
+        self.freeze = other.freeze
+        self.thaw = other.thaw
+        self.end = other.end
+
+    def _verdict(self) -> Verdict:
+        reason = f"engine {self.name} is not on this node any more; install the bundle that has it"
+        return Verdict("impossible", (reason,), None, self.name)
+
+    def ready(self) -> Verdict:
+        """It cannot work."""
+        return self._verdict()
+
+    def examine(self, job: Job, process: Process) -> Verdict:
+        """It cannot save."""
+        return self._verdict()
+
+    def save(self, request: SaveRequest, frozen: Callable[[], None]) -> Saved:
+        """Refuse."""
+        raise EngineError(self._verdict().reasons[0])
+
+    def restore(self, request: RestoreRequest) -> Process:
+        """Refuse."""
+        raise EngineError(self._verdict().reasons[0])
+
+
+def named(engines: Mapping[str, Engine], name: str) -> Engine:
+    """The engine of that name, or a stand-in that can still stop, continue and end what runs."""
+    found = engines.get(name)
+    return found if found is not None else Missing(name, next(iter(engines.values())))
 
 
 def examine(job: Job, process: Process | None, engines: Mapping[str, Engine]) -> list[Verdict]:

@@ -38,7 +38,7 @@ class FactsAsked:
 def main(arguments: Sequence[str]) -> int:
     """Run one verb; the exit status."""
     if not arguments or arguments[0] not in (*VERBS, "serve"):
-        print(f"reprieve-node: one of {', '.join(VERBS)}, serve is expected", file=sys.stderr)  # noqa: T201
+        _complain(f"reprieve-node: one of {', '.join(VERBS)}, serve is expected")
         return 2
     layout = layout_here()
     try:
@@ -47,13 +47,18 @@ def main(arguments: Sequence[str]) -> int:
         document = loads(sys.stdin.buffer.read(STATUS_LIMIT + 1) or b"{}", what="the document on stdin")
         answer = _answer(layout, arguments[0], document)
     except UnreachableError as error:
-        print(f"reprieve-node: {error.message}", file=sys.stderr)  # noqa: T201 - stderr of a command
+        _complain(f"reprieve-node: {error.message}")
         return error.exit_code
     except ReprieveError as error:
         answer = {"error": error.document()}
     sys.stdout.write(json.dumps(answer, ensure_ascii=True, allow_nan=False) + "\n")
     sys.stdout.flush()
     return 0
+
+
+def _complain(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
 
 
 def _answer(layout: Layout, verb: str, document: dict[str, Any]) -> dict[str, Any]:
@@ -75,13 +80,24 @@ def _serve(layout: Layout, *, detach: bool) -> int:
     from backends.guard.wiring import guard_at
 
     try:
-        guard = guard_at(layout, ENGINES, argv)
+        guard = guard_at(layout, ENGINES, _respawn(layout, argv))
         guard.obey_signals()
         guard.run()
     except ReprieveError as error:
-        print(f"reprieve-node: {error.message}", file=sys.stderr, flush=True)  # noqa: T201 - the guard's log
+        _complain(f"reprieve-node: {error.message}")
         os._exit(error.exit_code)
     os._exit(0)  # uploads under way are abandoned, their threads need not be waited for
+
+
+def _respawn(layout: Layout, argv: list[str]) -> list[str]:
+    """How the watchdog starts the guard again: through the installed command, which follows upgrades.
+
+    Nothing under systemd, which restarts its unit itself.
+    """
+    if os.environ.get("INVOCATION_ID") and os.getppid() == 1:
+        return []
+    command = layout.root / "bin" / "reprieve-node"
+    return [str(command), "serve"] if command.exists() else argv
 
 
 def _detach(layout: Layout, argv: list[str]) -> int:

@@ -13,7 +13,7 @@ from types import FrameType
 from backends.clock import format_utc
 from backends.errors import UsageError
 from backends.guard import watchdog
-from backends.guard.decide.interval import due_at
+from backends.guard.decide.interval import wake_at
 from backends.guard.decide.model import Notice, NoticeIs, Tick
 from backends.guard.decide.notices import NoticeMind, observe
 from backends.guard.disk import durable
@@ -25,11 +25,11 @@ from backends.guard.jobs.unit import JobUnit
 from backends.guard.jobs.watching import check_process
 from backends.guard.notices.port import NoticeSource
 from backends.guard.server import Server
-from backends.guard.spawn import detached, is_held, take_lock, unmoved
+from backends.guard.spawn import code_place, detached, holder, is_held, take_lock, unmoved
 from backends.guard.verbs import Verbs
 from backends.records.status import NodeStatus
 
-LOOP_S = 0.5
+LOOP_S = 1.0
 SHORTEST_S = 0.02
 HEARTBEAT_S = 5.0
 WATCHDOG_S = 2.0
@@ -67,7 +67,7 @@ class Guard:
         try:
             durable.remove(layout.ended)
             self.requests.forget_old()
-            recover(self.book, self.requests)
+            recover(self.book)
             server = Server(layout.socket, Verbs(self).answer)
             server.start()
             self._read_notices()
@@ -119,10 +119,12 @@ class Guard:
         """One look at everything; how many seconds until the next."""
         now = self.tools.clock.monotonic()
         wait_s = LOOP_S
+        with self._kept_going():
+            self._tell_notice()  # jobs that came since the last reading
         for unit in self.book.all():
             with self._kept_going():
                 self._look_at(unit)
-                left = due_at(unit.mind) - now
+                left = wake_at(unit.mind) - now
                 if left > 0 and unit.mind.phase == "running":
                     wait_s = min(wait_s, left)
         with self._kept_going():
@@ -131,11 +133,14 @@ class Guard:
             self._keep_watchdog(now)
         return max(SHORTEST_S, wait_s)
 
-    def _look_at(self, unit: JobUnit) -> None:
+    def _tell_notice(self) -> None:
         notice = self.notices.notice
+        for unit in self.book.all():
+            if unit.mind.notice != notice:
+                unit.take(NoticeIs(notice))
+
+    def _look_at(self, unit: JobUnit) -> None:
         check_process(unit, self.book.children.get(unit.record.job.uid))
-        if unit.mind.notice != notice:
-            unit.take(NoticeIs(notice))
         if unit.mind.phase == "running":
             unit.take(Tick())
 
@@ -145,7 +150,7 @@ class Guard:
         try:
             yield
         except Exception as error:  # noqa: BLE001 - see above
-            print(trouble(error).message, file=sys.stderr, flush=True)  # noqa: T201 - the guard's own log
+            sys.stderr.write(f"{trouble(error).message}\n")  # the guard's own log
 
     def _beat(self, now: float) -> None:
         if now - self._beat_at < HEARTBEAT_S:
@@ -167,7 +172,11 @@ class Guard:
             return
         self._watched_at = now
         layout = self.tools.layout
-        if not is_held(watchdog.watchdog_lock(layout)):
+        lock = watchdog.watchdog_lock(layout)
+        found = holder(lock)
+        if found is not None and found[1] != code_place():  # one of another bundle: an upgrade
+            os.kill(found[0], signal.SIGTERM)
+        if not is_held(lock):
             child = detached(watchdog.argv(layout, self._engines, self._respawn), layout.run / "watchdog.log")
             threading.Thread(target=child.wait, name="watchdog", daemon=True).start()
 
@@ -182,6 +191,7 @@ class Guard:
                 with self._kept_going():
                     reading = source.read()
                     self.notices, reports = observe(self.notices, reading, self.tools.clock.monotonic())
+                    self._tell_notice()
                     for report in reports:
                         self.tools.spool.add(report.kind, report.text, None, dict(report.data))
                 if self._stop.wait(source.period_s):

@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import backends
+
 LOG_LIMIT = 1 << 20  # bytes; a longer log is set aside when its process starts
 
 
@@ -48,8 +50,21 @@ def take_lock(path: Path) -> int | None:
         os.close(handle)
         return None
     os.ftruncate(handle, 0)
-    os.write(handle, f"{os.getpid()}\n".encode())
+    os.write(handle, f"{os.getpid()} {code_place()}\n".encode())
     return handle
+
+
+def code_place() -> str:
+    """Where the running code lies: another bundle, another place."""
+    return str(Path(backends.__file__).parent.parent)
+
+
+def holder(path: Path) -> tuple[int, str] | None:
+    """Process number and code place of the lock's holder; None when nobody holds it."""
+    if not is_held(path):
+        return None
+    number, _, place = path.read_text().strip().partition(" ")
+    return (int(number), place) if number.isdigit() else None
 
 
 def is_held(path: Path) -> bool:

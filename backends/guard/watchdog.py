@@ -18,7 +18,7 @@ from backends.guard.disk.freezes import BOUNDED, Entry, Freezes, too_long
 from backends.guard.disk.layout import Layout, boot_id
 from backends.guard.spawn import detached, is_held, take_lock, unmoved
 
-EVERY_S = 0.5
+EVERY_S = 1.0
 RESTART_AFTER_S = 1.0
 PATIENCE_LIMIT_S = 60.0  # between two tries to start a guard that does not come up
 LOCK = "watchdog.lock"
@@ -37,7 +37,7 @@ def argv(layout: Layout, engines: str, respawn: Sequence[str]) -> list[str]:
 
 
 class Watchdog:
-    """Looks at the freeze ledger and the guard's lock, twice a second."""
+    """Looks at the freeze ledger and the guard's lock, once a second."""
 
     def __init__(self, layout: Layout, engines: Engines, respawn: Sequence[str], clock: Clock) -> None:
         self._layout = layout

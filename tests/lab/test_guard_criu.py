@@ -95,7 +95,10 @@ def test_started_saved_lost_and_back_with_the_same_digest(
     assert (bench.home / "DONE").read_text() == expected_digest(400)
 
 
-def test_kill_of_the_guard_at_random_moments_of_saves(make_node: Make, fleet: Fleet, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills", [4, pytest.param(200, marks=pytest.mark.prove)])
+def test_kill_of_the_guard_at_random_moments_of_saves(
+    make_node: Make, fleet: Fleet, tmp_path: Path, kills: int
+) -> None:
     seed = int(os.environ.get("REPRIEVE_TEST_SEED", random.randrange(1 << 30)))
     print(f"seed {seed}")
     rng = random.Random(seed)
@@ -104,9 +107,9 @@ def test_kill_of_the_guard_at_random_moments_of_saves(make_node: Make, fleet: Fl
     answer = node.call("start", request=request(), job=job, grant=fleet.genesis(node.guard))
     pid = answer["job"]["pid"]
     wait_for("the first save", node.checkpoint, 60)
-    for _ in range(4):
+    for _ in range(kills):
         wait_for("a save is under way", lambda: node.job()["saving"])
-        time.sleep(rng.uniform(0, 0.3))
+        time.sleep(rng.uniform(0, 0.15))
         node.kill()
         wait_for("the guard is back", lambda: _answers(node), 30)
         before = node.checkpoint()

@@ -191,7 +191,7 @@ class Node:
 
     def guard_pid(self) -> int:
         """The guard's process, whoever started it."""
-        return int(self.layout.lock.read_text())
+        return int(self.layout.lock.read_text().split()[0])
 
     def kill(self) -> None:
         """SIGKILL the guard."""

@@ -61,6 +61,14 @@ def due_at(mind: Mind) -> float:
     return mind.durable.frozen_at + in_force_s(mind)
 
 
+def wake_at(mind: Mind) -> float:
+    """The next instant at which time alone can change something: a save that is due, a lease that ends."""
+    at = due_at(mind) if mind.retry_at is None else max(due_at(mind), mind.retry_at)
+    if mind.policy.on_isolated == "freeze" and mind.frozen is None:
+        at = min(at, mind.contact_at + mind.policy.lease_s)
+    return at
+
+
 def overdue(mind: Mind, now: float) -> bool:
     """Whether a save is late: past due by a quarter of the interval, twice a save's measured time, and 10 s."""
     if mind.durable is None and mind.restored_from is None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from backends.guard.decide.final import final_save
-from backends.guard.decide.interval import due_at, overdue, retry_delay_s
+from backends.guard.decide.interval import due_at, interval, overdue, retry_delay_s
 from backends.guard.decide.lineage import take_standing, take_word
 from backends.guard.decide.model import (
     Asked,
@@ -63,6 +63,8 @@ def _act(mind: Mind, now: float) -> Step:
     mind, silence = _silence(mind, silent)
     mind, told = _notice(mind, now)
     decisions += silence
+    mind, chosen = _interval(mind)
+    decisions += chosen
     decisions += told
     late = overdue(mind, now) and not mind.policy.paused
     if late and not mind.overdue_told:
@@ -87,6 +89,17 @@ def _silence(mind: Mind, silent_s: float) -> Step:
         text = f"the store has not answered for {silent_s:.0f} s; the job runs on"
         return mind, (Report("store.silent", text, {"silent_s": silent_s}),)
     return mind, (Report("store.answers", "the store answers again"),)
+
+
+def _interval(mind: Mind) -> Step:
+    """Say which interval `auto` has chosen, and why, when it changes by more than a twentieth."""
+    chosen = interval(mind.policy, mind.costs)
+    told = mind.interval_told_s
+    if mind.policy.interval_s is not None or (told is not None and abs(chosen.seconds - told) <= told / 20):
+        return mind, ()
+    mind = replace(mind, interval_told_s=chosen.seconds)
+    text = f"saves every {chosen.seconds:.0f} s ({chosen.reason})"
+    return mind, (Report("interval.chosen", text, {"interval_s": chosen.seconds}),)
 
 
 def _may_save(mind: Mind) -> bool:
@@ -178,8 +191,9 @@ def _save_failed(mind: Mind, event: SaveFailed, now: float) -> Step:
 
 def _gone(mind: Mind, event: Gone, now: float) -> Step:
     phase, text = _ending(mind, event)
+    reclaimed = not event.done and (event.shutdown or mind.notice.state == "notice")
     mind = replace(mind, phase=phase, frozen=None, asked=False)  # an upload under way may still end well
-    return mind, (Report(f"job.{phase}", text, {"exit_code": event.exit_code}),)
+    return mind, (Report(f"job.{phase}", text, {"exit_code": event.exit_code, "reclaimed": reclaimed}),)
 
 
 def _ending(mind: Mind, event: Gone) -> tuple[Any, str]:
@@ -187,6 +201,8 @@ def _ending(mind: Mind, event: Gone) -> tuple[Any, str]:
         return "finished", "the job is finished"
     if mind.notice.state == "notice":
         return "ended_unknown", "the process ended after a notice: counts as reclaimed, not as finished"
+    if event.shutdown:
+        return "ended_unknown", "the process ended while the node was going down: counts as reclaimed"
     if event.exit_code is None:
         return "ended_unknown", "the process is gone, without a notice and without its done rule"
     return "failed", f"the process ended with status {event.exit_code}"

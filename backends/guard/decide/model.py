@@ -84,6 +84,7 @@ class Mind:
     invalid_told: tuple[int, ...] = ()
     overdue_told: bool = False
     silence_told: bool = False
+    interval_told_s: float | None = None  # the `auto` interval that was last reported
     notice: Notice = field(default_factory=Notice)
     notice_handled: int = 0  # serial of the last notice answered
 
@@ -139,7 +140,8 @@ class Gone:
     """The process is no more."""
 
     done: bool  # the job's done rule holds
-    exit_code: int | None = None  # known only for a process that the guard started
+    exit_code: int | None = None  # known only for a process that the guard or its engine started
+    shutdown: bool = False  # the node was going down
 
 
 @dataclass(frozen=True)

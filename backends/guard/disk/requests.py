@@ -1,4 +1,8 @@
-"""What became of each request: a repeated request gets the first one's outcome, over a crash of the guard too."""
+"""What became of each request: a repeated request gets the first one's outcome, over a crash of the guard too.
+
+A request that a crash cut off is carried out again when it is repeated: every verb looks first at what is there
+(`started/`, the job's record), so that nothing starts twice.
+"""
 
 from __future__ import annotations
 
@@ -69,8 +73,8 @@ class Requests:
                 raise UsageError(
                     f"request id {request} was used for another {clean(known['verb'], limit=32)}"
                 )
-            if task is None and known is not None:
-                return dict(known["answer"] or _interrupted())
+            if task is None and known is not None and known["answer"] is not None:
+                return dict(known["answer"])
             if task is None:
                 task = Task(lambda: self._write(request, verb, mark, None))
                 self._tasks[request] = task
@@ -83,21 +87,6 @@ class Requests:
         if task.refusal is not None:
             raise task.refusal
         return task.answer
-
-    def finish(self, request: str, answer: Answer) -> None:
-        """Set the answer of a request that a crash interrupted."""
-        known = durable.read(self._path(request))
-        if known is not None:
-            self._write(request, known["verb"], known["mark"], answer)
-
-    def interrupted(self, verb: str) -> list[str]:
-        """Ids of requests of `verb` that were begun and have no answer."""
-        found = []
-        for path in sorted(self._directory.glob("*.json")):
-            known = durable.read(path)
-            if known is not None and known["verb"] == verb and known["answer"] is None:
-                found.append(path.stem)
-        return found
 
     def forget_old(self) -> None:
         """Drop outcomes older than 30 days."""
@@ -117,7 +106,7 @@ class Requests:
             if task.begun:
                 self._write(request, verb, mark, task.answer)
         except ReprieveError:
-            pass  # the disk is full: the answer is still given, and a later repeat says `interrupted`
+            pass  # the disk is full: the answer is still given, and a later repeat looks again
         finally:
             with self._lock:
                 del self._tasks[request]
@@ -145,8 +134,3 @@ def _mark(verb: str, document: Answer) -> str:
     name = job.get("name") if isinstance(job, dict) else job
     epoch = grant.get("epoch") if isinstance(grant, dict) else None
     return canonical([verb, name, epoch, document.get("checkpoint")]).decode()
-
-
-def _interrupted() -> Answer:
-    text = "the guard was restarted while it carried this out; look at the job's status, then ask anew"
-    return {"state": "failed", "error": text}

@@ -6,6 +6,7 @@ the oldest segment goes and a marker event says what was dropped.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from pathlib import Path
@@ -46,8 +47,9 @@ class Spool:
         """Append one event, synced before return. A full disk loses the event, never the guard."""
         with self._lock:
             if self._next - self._segments[-1] >= SEGMENT_EVENTS:
-                self._start(self._next)
-                self._bound()
+                with contextlib.suppress(OSError):  # else the segment grows until there is room for another
+                    self._start(self._next)
+                    self._bound()
             return self._append(kind, text, job, data or {})
 
     def events(self, since: int, limit: int) -> tuple[list[Event], int]:

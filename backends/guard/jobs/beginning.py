@@ -89,6 +89,9 @@ def born_at(process: Process, now: float) -> float:
 def protect(book: Book, job: Job, grant: Grant, task: Task) -> JobUnit:
     """Take a running process under guard; its trial save starts at once."""
     tools = book.tools
+    here = book.running(job, grant.epoch)
+    if here is not None:
+        return here
     book.check_free(job)
     process = attached_process(job)
     engine = choose(job, process, tools.engines)
@@ -108,6 +111,9 @@ def protect(book: Book, job: Job, grant: Grant, task: Task) -> JobUnit:
 def start(book: Book, job: Job, grant: Grant, task: Task) -> JobUnit:
     """Start a job's command in a session of its own and take it under guard."""
     tools = book.tools
+    here = book.running(job, grant.epoch)
+    if here is not None:
+        return here
     book.check_free(job)
     if not job.command:
         raise UsageError(f"job {job.name} has no command to start")

@@ -39,6 +39,14 @@ class Book:
                 raise NotFoundError(f"job {clean(name, limit=64)} is not on this node; jobs here: {known}")
             return unit
 
+    def running(self, job: Job, epoch: int) -> JobUnit | None:
+        """The unit of exactly this job and epoch when it runs here already (an earlier call brought it up)."""
+        for unit in self.all():
+            record = unit.record
+            if record.job.uid == job.uid and record.mind.epoch == epoch and record.mind.phase == "running":
+                return unit
+        return None
+
     def check_free(self, job: Job) -> None:
         """Return when `job` may come onto this node.
 

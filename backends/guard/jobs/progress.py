@@ -7,7 +7,6 @@ from pathlib import Path
 
 from backends.clean import clean
 from backends.guard.disk.layout import Layout
-from backends.guard.jobs.record import JobRecord
 
 TAIL_BYTES = 4096
 
@@ -17,10 +16,10 @@ def log_path(layout: Layout, uid: str) -> Path:
     return layout.run / f"job-{uid}.log"
 
 
-def progress_line(layout: Layout, record: JobRecord) -> str | None:
+def progress_line(layout: Layout, uid: str) -> str | None:
     """The last whole line of the job's log, cleaned; None when there is none."""
     try:
-        with log_path(layout, record.job.uid).open("rb") as file:
+        with log_path(layout, uid).open("rb") as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - TAIL_BYTES))
             lines = file.read().split(b"\n")

@@ -12,7 +12,6 @@ from backends.errors import ReprieveError
 from backends.guard.decide.job import ENDED
 from backends.guard.decide.model import Durable, Mind, Recovered
 from backends.guard.disk import durable
-from backends.guard.disk.requests import Requests
 from backends.guard.jobs.book import Book
 from backends.guard.jobs.leftovers import by_argument, by_environment, kill
 from backends.guard.jobs.record import JobRecord, Pending, drop, load
@@ -24,7 +23,7 @@ RECOVER_TRIES = 5
 RECOVER_WAIT_S = 2.0
 
 
-def recover(book: Book, requests: Requests) -> None:
+def recover(book: Book) -> None:
     """Adopt every job on record.
 
     Raises:
@@ -41,10 +40,6 @@ def recover(book: Book, requests: Requests) -> None:
             book.adopt(_after_reboot(tools, record), grant)
         else:
             _take_up(book, record, grant, contacts.get(uid))
-    for verb in ("restore", "rehearse"):
-        for request in requests.interrupted(verb):
-            text = "the guard was restarted in the middle; nothing of it was left running"
-            requests.finish(request, {"state": "failed", "step": None, "error": text})
     for left in tools.layout.staging.iterdir():
         shutil.rmtree(left, ignore_errors=True)
 

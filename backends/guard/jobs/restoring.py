@@ -17,6 +17,7 @@ from backends.guard.jobs.beginning import mark_started, marks, policy_of
 from backends.guard.jobs.book import Book
 from backends.guard.jobs.record import JobRecord
 from backends.guard.jobs.tools import Tools, trouble
+from backends.guard.jobs.unit import JobUnit
 from backends.guard.vault import Fetched
 from backends.ids import CheckpointId
 from backends.records.grant import Grant
@@ -47,6 +48,9 @@ def restore(book: Book, order: Order, task: Task) -> dict[str, Any]:
     """
     tools, job, grant = book.tools, order.job, order.grant
     order.check()
+    here = book.running(job, grant.epoch)
+    if here is not None and here.mind.restored_from == order.checkpoint:
+        return _outcome(here, None, here.mind.costs.restore_s, None)
     book.check_free(job)
     vault = tools.open_vault(job, grant)
     vault.may_start(grant.epoch, tools.identity.guard, grant.nonce, order.checkpoint)
@@ -96,18 +100,26 @@ def restore(book: Book, order: Order, task: Task) -> dict[str, Any]:
             mind=replace(old.mind, phase="running", began_at=resumed_at, contact_at=ended_at, costs=costs),
         )
     )
-    outcome = {
-        "state": "restored",
-        "step": "running",
-        "pid": process.pid,
-        "error": None,
-        "restore_s": ended_at - now,
-        "fetch_s": fetch_s,
-        "engine_s": ended_at - resumed_at,
-    }
+    outcome = _outcome(unit, fetch_s, ended_at - now, ended_at - resumed_at)
     text = f"checkpoint {order.checkpoint} runs again as process {process.pid}"
     tools.spool.add("restore.done", text, job.name, {**outcome, "checkpoint": order.checkpoint})
     return outcome
+
+
+def _outcome(
+    unit: JobUnit, fetch_s: float | None, restore_s: float | None, engine_s: float | None
+) -> dict[str, Any]:
+    """The answer for a job that is back; what an earlier guard measured and took with it is None."""
+    process = unit.process
+    return {
+        "state": "restored",
+        "step": "running",
+        "pid": None if process is None else process.pid,
+        "error": None,
+        "restore_s": restore_s,
+        "fetch_s": fetch_s,
+        "engine_s": engine_s,
+    }
 
 
 def rehearse(tools: Tools, order: Order, task: Task) -> dict[str, Any]:

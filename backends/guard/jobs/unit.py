@@ -27,6 +27,7 @@ from backends.guard.decide.model import (
 )
 from backends.guard.decide.show import at_risk_s, next_save_in_s, state_word
 from backends.guard.disk.freezes import Entry
+from backends.guard.engines import named
 from backends.guard.jobs.progress import progress_line
 from backends.guard.jobs.record import JobRecord, save_record
 from backends.guard.jobs.tools import Tools, trouble
@@ -53,7 +54,7 @@ class JobUnit:
     ) -> None:
         self.tools = tools
         self.grant = grant
-        self.engine: Engine = tools.engines[record.engine]
+        self.engine: Engine = named(tools.engines, record.engine)
         self.vault: Vault = tools.open_vault(record.job, grant)
         self.changed = threading.Condition()
         self.closed = False
@@ -247,12 +248,12 @@ class JobUnit:
             engine=record.engine,
             pid=record.process.pid if record.process is not None and mind.phase == "running" else None,
             started_at=record.started_at,
-            progress=progress_line(self.tools.layout, record) if record.launched else None,
+            progress=progress_line(self.tools.layout, record.job.uid),
             interval_s=interval(mind.policy, mind.costs).seconds,
             next_save_in_s=next_save_in_s(mind, now),
             saving=mind.saving_since is not None,
             saved=saved,
             at_risk_s=at_risk_s(mind, now),
-            error=record.error,
+            error=record.error or self.silence,
             store=self.grant.store,
         )

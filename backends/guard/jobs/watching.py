@@ -62,13 +62,31 @@ def check_process(unit: JobUnit, child: subprocess.Popen[bytes] | None) -> None:
         return
     if code is None:
         code = _exit_code(unit)
-    unit.take(Gone(_done(unit, code), code))
+    done = _done(unit, code)
+    unit.take(Gone(done, code, shutdown=not done and going_down()))
 
 
 def _exit_code(unit: JobUnit) -> int | None:
     """The exit code of a process that the engine brought back, where the engine saw it end."""
     outcome = getattr(unit.engine, "outcome", None)
     return outcome(unit.process) if callable(outcome) else None
+
+
+def going_down() -> bool:
+    """Whether this node is shutting down, where systemd can say so."""
+    if not Path("/run/systemd/system").is_dir():
+        return False
+    try:
+        answer = subprocess.run(
+            ["systemctl", "is-system-running"],
+            capture_output=True,
+            timeout=5,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return answer.stdout.strip() == b"stopping"
 
 
 def _done(unit: JobUnit, code: int | None) -> bool:

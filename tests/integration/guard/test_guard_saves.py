@@ -14,6 +14,7 @@ import pytest
 from tests.support.guard_engine import stopped
 from tests.support.guard_node import Fleet, Node, RefusedError, request, wait_for
 
+pytestmark = pytest.mark.slow
 Make = Callable[..., Node]
 
 
@@ -126,6 +127,32 @@ def test_a_newer_epoch_for_this_guard_lets_it_go_on(make_node: Make, fleet: Flee
     wait_for("it runs", lambda: not stopped(pid))
     answer = node.call("save", request=request(), job="count", wait_s=20)
     assert answer["checkpoint"] == "2.1"
+
+
+def test_isolation_freezes_after_the_lease_and_the_store_thaws(make_node: Make, fleet: Fleet) -> None:
+    node = make_node()
+    pid = start(node, fleet, on_isolated="freeze", lease_s=7.0, interval_s=3600.0)
+    wait_for("the first save", node.checkpoint)
+    moved = fleet.store_directory.with_name("gone")
+    fleet.store_directory.rename(moved)  # as when a mount is gone: the place is empty and answers
+    wait_for("the isolated job stands still", lambda: node.state() == "isolated" and stopped(pid))
+    node.kill()
+    node.wait_up()
+    assert node.state() == "isolated"
+    assert stopped(pid)
+    moved.rename(fleet.store_directory)
+    wait_for("contact thaws it", lambda: not stopped(pid))
+    assert node.state() == "unrehearsed"
+
+
+def test_an_empty_place_is_not_the_store(make_node: Make, fleet: Fleet) -> None:
+    node = make_node()
+    start(node, fleet)
+    wait_for("the first save", node.checkpoint)
+    fleet.store_directory.rename(fleet.store_directory.with_name("gone"))
+    wait_for("a save is refused", lambda: "save.failed" in node.kinds())
+    assert "is not the store this job was started with" in str(node.job()["error"])
+    assert not fleet.store_directory.exists()
 
 
 def test_end_and_start_again_without_touching_the_job(make_node: Make, fleet: Fleet) -> None:

@@ -7,9 +7,12 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from tests.support.engines import RealBench, expected_digest
 from tests.support.guard_node import Fleet, Node, request, wait_for
 
+pytestmark = pytest.mark.slow
 Make = Callable[..., Node]
 
 

@@ -316,6 +316,7 @@ def test_by_default_silence_stops_nothing_and_is_said_once() -> None:
         (Gone(done=False), Notice(), "ended_unknown"),
         (Gone(done=False, exit_code=1), Notice(), "failed"),
         (Gone(done=False, exit_code=143), Notice("notice", 300.0, 1), "ended_unknown"),
+        (Gone(done=False, exit_code=-15, shutdown=True), Notice(), "ended_unknown"),
         (Stopped(), Notice(), "stopped"),
     ],
 )

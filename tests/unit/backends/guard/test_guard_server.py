@@ -228,7 +228,7 @@ def test_serve_detached_outlives_its_terminal_and_is_found_running(tmp_path: Pat
         first = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=60, check=False)
         assert first.returncode == 0, first.stderr + (layout.run / "guard.log").read_text()
         assert json.loads(first.stdout)["already_running"] is False
-        pid = int(layout.lock.read_text())
+        pid = int(layout.lock.read_text().split()[0])
         os.kill(pid, 1)  # SIGHUP: the terminal is gone
         second = subprocess.run(
             argv, env=environment, capture_output=True, text=True, timeout=60, check=False
