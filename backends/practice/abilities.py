@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from backends.practice.sshd import find_sshd
 from backends.xdg import base
 
 _PROBE_S = 20.0
+_CRIU_PACKAGE = re.compile(r"criu_(?:\d+%3a)?(\d+\.\d+[^_-]*)")  # name of the .deb file
 
 
 def why_no_namespaces(cache: Path | None = None) -> str | None:
@@ -30,7 +32,7 @@ def why_no_namespaces(cache: Path | None = None) -> str | None:
         _tools,
         _namespaces,
         lambda: _needs("sshd", lambda: find_sshd(place)),
-        lambda: _needs("CRIU", lambda: criu_closure(place)),
+        lambda: _criu(place),
     )
     return next((reason for check in checks if (reason := check()) is not None), None)
 
@@ -49,7 +51,7 @@ def _tools() -> str | None:
 
 def _namespaces() -> str | None:
     """Try what hosts need, in namespaces that end with the trial."""
-    from backends.practice.namespaces import run_in_own_namespaces
+    from backends.practice.birth import run_in_own_namespaces
 
     argv = run_in_own_namespaces([sys.executable, "-m", "backends.practice.probe"])
     try:
@@ -70,6 +72,33 @@ def _needs(what: str, find: Callable[[], object]) -> str | None:
     except ReprieveError as error:
         return f"no {what}: {error.message}"
     return None
+
+
+def _criu(cache: Path) -> str | None:
+    try:
+        packages = criu_closure(cache).packages
+    except ReprieveError as error:
+        return f"no CRIU: {error.message}"
+    version = next((match.group(1) for name in packages if (match := _CRIU_PACKAGE.match(name))), "unknown")
+    return why_criu_is_old(version, os.uname().release)
+
+
+def why_criu_is_old(version: str, kernel: str) -> str | None:
+    """Why this CRIU cannot save jobs on this kernel, None when it can as far as versions tell.
+
+    Kernels from 6.13 need CRIU 4.1 (vDSO), kernels from 6.16 need 4.2 (socket options).
+    """
+    for wanted_kernel, wanted in (((6, 16), (4, 2)), ((6, 13), (4, 1))):
+        if _numbers(kernel) >= wanted_kernel and _numbers(version) < wanted:
+            needed = ".".join(map(str, wanted))
+            return f"CRIU {clean(version, limit=40)} is too old for kernel {clean(kernel, limit=80)}: {needed} or newer is needed"
+    return None
+
+
+def _numbers(text: str) -> tuple[int, int]:
+    """The first two numbers of a version; (0, 0) when there are none."""
+    match = re.match(r"(\d+)\.(\d+)", text)
+    return (int(match.group(1)), int(match.group(2))) if match else (0, 0)
 
 
 def daemon_environment() -> dict[str, str]:

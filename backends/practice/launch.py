@@ -26,13 +26,13 @@ from backends.clock import Clock, SystemClock
 from backends.clouds.practice.client import PracticeClient
 from backends.errors import ReprieveError, UnreachableError, UsageError
 from backends.practice import abilities, processes, records
+from backends.practice.birth import run_in_own_namespaces
 from backends.practice.fleet import DEFAULT_POOL
 from backends.practice.layout import Layout
-from backends.practice.namespaces import run_in_own_namespaces
 from backends.practice.processes import Process
 from backends.xdg import base, private
 
-_STOP_S = 20.0
+_STOP_S = 60.0  # a hundred hosts take a while to tear down
 _LOCK_S = 5.0
 
 
@@ -87,7 +87,9 @@ class Running:
 
 
 def choose(mode: str, cache: Path) -> tuple[Literal["namespaces", "loopback"], str]:
-    """The mode to use and why; raises UsageError when `namespaces` is asked for and cannot be had."""
+    """The mode to use and why; raises UsageError when what is asked for cannot be had."""
+    if sys.platform != "linux":
+        raise UsageError(f"a practice fleet needs Linux (/proc, subreapers); this is {sys.platform}")
     if mode == "loopback":
         return "loopback", "asked for"
     if mode not in ("auto", "namespaces"):

@@ -10,18 +10,17 @@ import asyncio
 import errno
 import os
 import resource
-import select
 import shutil
 import signal
 import socket
 import sys
-import traceback
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from backends.clock import Clock
 from backends.errors import ReprieveError, UsageError
 from backends.practice import netlink, rootfs, sshd, syscalls
+from backends.practice.birth import Birth, alive, machine_pid
 from backends.practice.port import Host, HostSpec, Mode, Streams
 from backends.practice.relay import bound_to_free_port, listening, readable
 
@@ -32,13 +31,6 @@ METRICS_PORT = 9100
 METADATA_ADDRESS = "169.254.169.254"
 _START_S = 30.0
 _KILL_S = 30.0
-_HOST_NAMESPACES = (
-    syscalls.CLONE_NEWNET
-    | syscalls.CLONE_NEWNS
-    | syscalls.CLONE_NEWUTS
-    | syscalls.CLONE_NEWIPC
-    | syscalls.CLONE_NEWPID
-)
 
 
 def address_of(number: int) -> str:
@@ -64,11 +56,11 @@ class NamespaceHost:
 
     def alive(self) -> bool:
         """Whether its init still runs."""
-        return _alive(self.init)
+        return alive(self.init)
 
     async def kill(self) -> None:
         """SIGKILL to the init: the kernel ends its whole PID namespace; then the disk goes."""
-        descriptor = os.pidfd_open(self.init) if _alive(self.init) else None
+        descriptor = os.pidfd_open(self.init) if alive(self.init) else None
         if descriptor is not None:
             signal.pidfd_send_signal(descriptor, signal.SIGKILL)
             await asyncio.wait_for(readable(descriptor), _KILL_S)
@@ -124,7 +116,8 @@ class Namespaces:
         """Build its tree, start its init, connect it, wait for its SSH banner."""
         root = spec.directory / "root"
         host_key = self._build(spec, root)
-        init, go = self._start_init(spec, root)
+        birth = Birth(spec.name, root, self._all_binds(), self.server, spec.directory / "init.log")
+        init, go = birth.start()
         try:
             metadata = self._connect(spec, init)
             os.write(go, b"go")
@@ -155,26 +148,6 @@ class Namespaces:
             tree += (rootfs.Bind(self._libraries, target=sshd.LIBRARIES),)
         return (*self.binds, *tree, rootfs.Bind(self.store, read_only=False))
 
-    def _start_init(self, spec: HostSpec, root: Path) -> tuple[int, int]:
-        """Fork the init; returns its process id and the descriptor that lets it go on."""
-        status_read, status_write = os.pipe()
-        go_read, go_write = os.pipe()
-        log = os.open(spec.directory / "init.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        middle = os.fork()
-        if middle == 0:
-            _middle(_Init(self, spec, root, self._all_binds()), status_write, go_read, log)
-        for descriptor in (status_write, go_read, log):
-            os.close(descriptor)
-        try:
-            os.waitpid(middle, 0)
-            line = _read_line(status_read)
-        finally:
-            os.close(status_read)
-        if not line.isdigit():
-            os.close(go_write)
-            raise ReprieveError(f"practice host {spec.name} did not start: {line or 'no word from its init'}")
-        return int(line), go_write
-
     def _connect(self, spec: HostSpec, init: int) -> socket.socket:
         """Give the host its link and addresses; returns its listening metadata socket."""
         address = address_of(spec.number)
@@ -197,7 +170,7 @@ class Namespaces:
     async def _wait_for_banner(self, host: NamespaceHost) -> None:
         deadline = self.clock.monotonic() + _START_S
         while self.clock.monotonic() < deadline:
-            if not _alive(host.init):
+            if not alive(host.init):
                 log = (host.spec.directory / "init.log").read_text(errors="replace").strip()
                 last = log.splitlines()[-1] if log else "its init ended without a word"
                 raise ReprieveError(f"practice host {host.spec.name} did not start: {last}")
@@ -250,57 +223,6 @@ def _mount_full(place: Path, store: Path) -> None:
                 raise
 
 
-@dataclass(frozen=True)
-class _Init:
-    """What the forked init of a host needs."""
-
-    kind: Namespaces
-    spec: HostSpec
-    root: Path
-    binds: tuple[rootfs.Bind, ...]
-
-
-def _middle(init: _Init, status: int, go: int, log: int) -> None:
-    """In the first child: take new namespaces, fork the init into them, tell its process id, end."""
-    try:
-        signal.set_wakeup_fd(-1)
-        for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM, signal.SIGCHLD):
-            signal.signal(number, signal.SIG_DFL)
-        null = os.open("/dev/null", os.O_RDONLY)
-        # Moved above the ones kept, so that one range can be closed.
-        keep = [os.dup2(item, 200 + index, inheritable=False) for index, item in enumerate((status, go))]
-        for source, target in ((null, 0), (log, 1), (log, 2)):
-            os.dup2(source, target)
-        os.closerange(3, 200)
-        os.closerange(202, 1 << 20)
-        syscalls.unshare(_HOST_NAMESPACES)
-        child = os.fork()
-        if child == 0:
-            _run_init(init, keep[1])
-        os.write(keep[0], f"{child}\n".encode())
-    except BaseException as error:  # noqa: BLE001  a forked child must never return into the daemon
-        os.write(2, traceback.format_exc().encode())
-        os.write(status, f"{error}\n".encode())
-    os._exit(0)
-
-
-def _run_init(init: _Init, go: int) -> None:
-    """In the host's first process: wait for the network, mount, become sshd."""
-    try:
-        os.setsid()
-        if os.read(go, 2) != b"go":
-            os._exit(1)
-        socket.sethostname(init.spec.name)
-        rootfs.enter(init.root, init.binds)
-        server = init.kind.server
-        os.execve(  # noqa: S606  no shell: this is the point
-            server.program, [server.program, "-D", "-E", "/var/log/sshd.log"], server.environment
-        )
-    except BaseException as error:  # noqa: BLE001  a forked child must never return into the daemon
-        os.write(2, f"{traceback.format_exc()}\n{error}\n".encode())
-    os._exit(1)
-
-
 def session_environment() -> dict[str, str]:
     """What SSH sessions on a namespace host find in their environment; `python3` is the one that runs us."""
     binaries = dict.fromkeys((f"{sys.prefix}/bin", f"{sys.base_prefix}/bin"))
@@ -310,45 +232,5 @@ def session_environment() -> dict[str, str]:
     return {"PATH": path, "LANG": "C.UTF-8", "REPRIEVE_METADATA_URL": f"http://{METADATA_ADDRESS}"}
 
 
-def machine_pid(init: int) -> int | None:
-    """The machine's process id of a child of this process; None where /proc does not tell.
-
-    Our /proc is still the machine's, so its `children` are the machine's ids; NSpid lists the id in each namespace.
-    """
-    try:
-        for word in Path("/proc/thread-self/children").read_text().split():
-            for line in Path(f"/proc/{word}/status").read_text().splitlines():
-                if line.startswith("NSpid:") and line.split()[2:3] == [str(init)]:
-                    return int(word)
-    except (OSError, ValueError):
-        return None
-    return None
-
-
 def _link(number: int) -> str:
     return f"veth{number}"
-
-
-def _alive(pid: int) -> bool:
-    """Whether a child still runs; a zombie does not."""
-    try:
-        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
-    except ChildProcessError:
-        return False
-
-
-def _read_line(descriptor: int) -> str:
-    """One line from a pipe, or what came before its end or 10 s."""
-    data = b""
-    while not data.endswith(b"\n") and select.select([descriptor], [], [], 10.0)[0]:
-        chunk = os.read(descriptor, 4096)
-        if not chunk:
-            break
-        data += chunk
-    return data.decode("utf-8", "replace").strip()
-
-
-def run_in_own_namespaces(argv: list[str]) -> list[str]:
-    """The command that runs `argv` as init of new network, PID, mount and IPC namespaces; killing it ends all."""
-    flags = ["--net", "--pid", "--mount", "--ipc", "--fork", "--kill-child=SIGKILL"]
-    return ["unshare", *flags, "--", *argv]

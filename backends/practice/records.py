@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from backends.clouds.practice.cloud import node_of
-from backends.inventory.load import MARK
+from backends.inventory.save import add_node
 from backends.practice.layout import Layout
-from backends.records.node import Node
-from backends.xdg import private
 
 
 def write(layout: Layout, description: dict[str, Any], *, bare: bool) -> None:
@@ -25,24 +23,7 @@ def write(layout: Layout, description: dict[str, Any], *, bare: bool) -> None:
     _replace(layout.context, json.dumps(document, indent=2) + "\n")
     if not bare:
         for host in description["hosts"]:
-            write_node(layout, node_of(host, layout.identity))
-
-
-def write_node(layout: Layout, node: Node) -> Path:
-    """Write one node's record and return its path."""
-    path = private(layout.fleet / "nodes") / f"{node.name}.toml"
-    fields = {
-        "ssh": node.ssh,
-        "provider": node.provider,
-        "pool": node.pool,
-        "instance": node.instance,
-        "identity_file": node.identity_file,
-        "host_key": node.host_key,
-    }
-    # A JSON string is a TOML basic string.
-    lines = [f"{key} = {json.dumps(value)}" for key, value in fields.items() if value is not None]
-    _replace(path, "\n".join([MARK, f"[nodes.{json.dumps(node.name)}]", *lines]) + "\n")
-    return path
+            add_node(layout.fleet, node_of(host, layout.identity), replace=True)
 
 
 def _replace(path: Path, text: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -26,7 +25,6 @@ from tests.support.practice import (
     host_of,
     namespaces_of,
     processes_naming,
-    short_directory,
     ssh,
     tree_of,
     wait_until,
@@ -45,21 +43,19 @@ def able() -> None:
 
 
 @pytest.fixture(scope="module")
-def fleet() -> Iterator[Running]:
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """Three hosts, shared by tests that leave them as they were."""
-    directory = short_directory()
+    directory = tmp_path_factory.mktemp("fleet")
     with start(directory, 3, "namespaces") as running:
         yield running
-    shutil.rmtree(directory)
 
 
 @pytest.fixture
-def own() -> Iterator[Running]:
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """Two hosts of a second fleet that a test may break."""
-    directory = short_directory()
+    directory = tmp_path_factory.mktemp("fleet")
     with start(directory, 2, "namespaces") as running:
         yield running
-    shutil.rmtree(directory)
 
 
 async def test_hosts_are_apart_and_run_our_python(fleet: Running) -> None:
@@ -267,9 +263,9 @@ def test_two_fleets_run_side_by_side_but_not_in_one_directory(fleet: Running, ow
 
 
 @pytest.mark.parametrize("which", ["init", "unshare", "starter pipe"])
-def test_killing_the_one_process_leaves_nothing(which: str) -> None:
+def test_killing_the_one_process_leaves_nothing(which: str, tmp_path: Path) -> None:
     before = Machine.now()
-    directory = short_directory()
+    directory = tmp_path / "fleet"
     running = start(directory, 3, "namespaces")
     held = hold_namespaces(tree_of(running.daemon.pid))  # so that their numbers are not given to others
     spaces = {str(Path(f"/proc/self/fd/{descriptor}").readlink()) for descriptor in held} - namespaces_of(
@@ -297,7 +293,6 @@ def test_killing_the_one_process_leaves_nothing(which: str) -> None:
     again = start(directory, 1, "namespaces")  # leftovers are cleaned at the next start
     assert [host["name"] for host in again.describe()["hosts"]] == ["host-a"]
     again.stop()
-    shutil.rmtree(directory)
 
 
 STARTER = """
@@ -311,11 +306,13 @@ sys.stdin.read()
 """
 
 
-@pytest.mark.parametrize("delay_s", [0.0, 0.1, 0.2, 0.3, 0.45])
+@pytest.mark.parametrize("delay_s", [0.0, 0.15, 0.35])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_a_signal_in_the_middle_of_the_start_leaves_nothing(delay_s: float, number: int) -> None:
+def test_a_signal_in_the_middle_of_the_start_leaves_nothing(
+    delay_s: float, number: int, tmp_path: Path
+) -> None:
     before = Machine.now()
-    directory = short_directory()
+    directory = tmp_path / "fleet"
     starter = subprocess.Popen(
         [sys.executable, "-c", STARTER, str(directory)],
         stdin=subprocess.PIPE,
@@ -334,4 +331,3 @@ def test_a_signal_in_the_middle_of_the_start_leaves_nothing(delay_s: float, numb
     with start(directory, 1, "namespaces"):
         assert layout.context.exists()
     starter.communicate()
-    shutil.rmtree(directory)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -113,11 +112,6 @@ def hold_namespaces(pids: list[int]) -> list[int]:
 def tree_of(pid: int) -> list[int]:
     """`pid` and all processes below it."""
     return [pid, *descendants(pid)]
-
-
-def short_directory() -> Path:
-    """A fresh directory for a fleet."""
-    return Path(tempfile.mkdtemp(prefix="fleet-"))
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = 15.0) -> bool:
