@@ -80,6 +80,7 @@ class FakeNode:
             "rehearse": self.rehearse, "set": self.set, "pause": self.pause, "resume": self.resume,
             "forget": self.forget, "thaw": self.thaw, "examine": self.examine,
         }  # fmt: skip
+        self.finish_restores()
         if verb in self.on_verb:
             answer = self.on_verb[verb](document)
         elif verb in known:
@@ -195,9 +196,16 @@ class FakeNode:
             await asyncio.sleep(max(0.0, min(left, float(document.get("wait_s", 0)))))
             if self.dead:
                 raise UnreachableError(f"node {self.name}: the connection was lost")
-            if self.world.clock.monotonic() >= known["until"] - 1e-9 and known["state"] == "running":
-                self._restored(known)
+            self.finish_restores()
         return {key: value for key, value in known.items() if key not in ("until", "job", "epoch")}
+
+    def finish_restores(self) -> None:
+        """Restores go on and end on the node whether or not their caller still listens."""
+        if self.dead:
+            return
+        for known in list(self.outcomes.values()):
+            if known.get("state") == "running" and self.world.clock.monotonic() >= known["until"] - 1e-9:
+                self._restored(known)
 
     def _restored(self, known: Document) -> None:
         job, epoch = known["job"], known["epoch"]
@@ -206,7 +214,7 @@ class FakeNode:
             error = f"checkpoint {known['checkpoint']} is damaged"
         if error is not None:
             known.update(state="failed", error=error)
-            del self.held[job.uid]
+            self.held.pop(job.uid, None)
             return
         process = self.world.spawn(job.uid, epoch, self.name, known["checkpoint"])
         held = HeldJob(job, epoch, process, "unrehearsed")
@@ -249,9 +257,10 @@ class FakeNode:
         )  # fmt: skip
 
     def tick(self) -> None:
-        """What the guard's own timers do now: interval saves and a look for newer epochs."""
+        """What the guard's own timers do now: restores end, interval saves, a look for newer epochs."""
         if self.dead:
             return
+        self.finish_restores()
         for held in list(self.held.values()):
             process = held.process
             if process is None or not process.alive or process.frozen or held.state == "paused":

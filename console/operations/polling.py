@@ -66,6 +66,17 @@ class Poller:
             known = self.known.setdefault(name, NodeKnown(node))
             known.node = node
             running = self._tasks.get(name)
+            if running is not None and running.done() and not running.cancelled():
+                trouble = (
+                    running.exception()
+                )  # a fault of ours: one node's trouble must not end the others' watch
+                if trouble is not None and not isinstance(trouble, Exception):
+                    raise trouble
+                if trouble is not None:
+                    known.answered, known.error = (
+                        False,
+                        f"unexpected {type(trouble).__name__}: {clean(trouble)}",
+                    )
             if running is None or running.done():
                 self._tasks[name] = asyncio.create_task(self._poll(known))
         pending = [task for task in self._tasks.values() if not task.done()]

@@ -33,6 +33,7 @@ def test_the_case_files_were_read() -> None:
     assert len(strings()) >= len(MARKUP) + len(CONTROL)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)])
 async def test_every_screen_and_panel_draws_it_as_text(size: tuple[int, int]) -> None:
     async with running(hostile_view(), size=size) as session:
@@ -53,6 +54,7 @@ async def test_every_screen_and_panel_draws_it_as_text(size: tuple[int, int]) ->
             assert session.app.is_running
 
 
+@pytest.mark.slow
 async def test_dialogs_and_toasts_draw_it_as_text() -> None:
     async with running(hostile_view()) as session:
         await session.press("2", "o", "home", "enter")
@@ -75,6 +77,14 @@ async def test_dialogs_and_toasts_draw_it_as_text() -> None:
         check(session)
 
 
+async def test_the_first_rows_of_every_screen_draw_it_as_text() -> None:
+    async with running(hostile_view(), size=(120, 60)) as session:
+        for screen in "123":
+            await session.press(screen)
+            await session.until(lambda: len(session.table.rows) > 20, "no rows")
+            check(session)
+
+
 async def test_brackets_are_shown_exactly() -> None:
     async with running(hostile_view(), size=(200, 60)) as session:
         await session.press("2")
@@ -88,6 +98,7 @@ async def test_brackets_are_shown_exactly() -> None:
         assert "[/b] x" in session.text()
 
 
+@pytest.mark.slow
 async def test_a_failing_source_with_a_hostile_message() -> None:
     for text in (*MARKUP, *CONTROL):
         async with running(

@@ -147,6 +147,7 @@ async def test_production_lifts_a_save_to_a_disturbing_one_not_to_typing() -> No
         await session.press("S")
         await session.confirm()
         await session.until(lambda: len(session.fleet.performed) == 1, "y did nothing")
+        assert session.fleet.performed == [("jobs save", {"name": "llama-ft"})]
 
 
 @pytest.mark.parametrize("key", ["S", "R", "M", "P"])
@@ -310,6 +311,7 @@ async def test_words(line: str, screen: type[object]) -> None:
         await session.type(line)
         await session.press("enter")
         await session.until(lambda: isinstance(session.app.screen, screen), f":{line}")
+        assert session.toasts() == []
 
 
 async def test_words_take_a_filter_and_name_what_is_wrong() -> None:

@@ -24,7 +24,9 @@ async def test_a_click_on_a_footer_key_presses_it_and_buttons_work() -> None:
     async with running(size=(120, 40)) as session:
         line = session.text().splitlines()[-1]
         await session.pilot.click("KeyFooter", offset=(line.index("S save"), 0))
-        await session.until(lambda: isinstance(session.app.screen, Confirm), "the footer's key was not pressed")
+        await session.until(
+            lambda: isinstance(session.app.screen, Confirm), "the footer's key was not pressed"
+        )
         await session.pilot.click("#yes")
         assert session.fleet.performed == [], "too early"
         await session.pass_time(0.6)

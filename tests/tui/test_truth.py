@@ -138,3 +138,12 @@ async def test_every_state_reads_without_colour() -> None:
         text = session.text()
         for word in JOB.values():
             assert str(word) in text
+
+
+async def test_ages_of_nodes_belong_to_the_newest_snapshot() -> None:
+    async with running(start="fleet") as session:
+        for _ in range(12):
+            await session.pass_time(2)
+            await session.refreshed()
+        row = next(line for line in session.text().splitlines() if " gpu-a " in line)
+        assert " 2s " in row, "an age counted from an older snapshot grows with every refresh"

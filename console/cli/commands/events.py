@@ -67,7 +67,7 @@ def list_(invocation: Invocation) -> int:
     async def work(fleet: Fleet) -> list[dict[str, Any]]:
         await _fresh(fleet)
         found = [event for _, event in fleet.ledger.events(limit=100_000) if _wanted(invocation, event)]
-        kept = [event for event in found if _recent(event, since)]
+        kept = sorted((event for event in found if _recent(event, since)), key=lambda event: event.time)
         return [_document(event) for event in kept[-limit:]]
 
     columns = [

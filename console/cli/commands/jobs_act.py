@@ -36,6 +36,8 @@ def _plan(invocation: Invocation, name: str) -> list[str]:
     arguments = invocation.arguments
     item = BatchItem(name, arguments.get("checkpoint"), arguments.get("to"))
     row = on_fleet(invocation, lambda fleet: batch.plan(fleet, [item]))[0]
+    if row["checkpoint"] is None and row["node"] is not None:
+        return [f"{name} runs on {row['node']} already: nothing would be restored"]
     lines = [f"restore {name} from {row['checkpoint'] or 'no checkpoint'} on {row['node'] or 'no node'}"]
     return [*lines, row["reason"]] if row["reason"] else lines
 

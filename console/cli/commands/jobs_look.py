@@ -10,6 +10,7 @@ from backends.errors import UsageError
 from console.cli.looking import controller_line, look
 from console.cli.session import on_fleet
 from console.operations.view import FleetView, JobRow, risk_now
+from planner.quantities import format_duration
 
 if TYPE_CHECKING:
     from console.cli.invocation import Invocation
@@ -95,9 +96,28 @@ def show(invocation: Invocation) -> int:
         **job_document(row, view, labels.get(row.node or "", {})),
         **on_fleet(invocation, history),
     }
-    invocation.emit(document)
+    invocation.emit(document, _job_text)
     controller_line(invocation, view)
     return 0
+
+
+def _job_text(document: dict[str, Any]) -> str:
+    """The row, then a line an event and a line a reclaim."""
+    from console.cli.render import pairs
+
+    nested = ("schema", "events", "reclaims", "labels")
+    lines = [pairs({key: value for key, value in document.items() if key not in nested})]
+    if document["reclaims"]:
+        lines.append("")
+    for each in document["reclaims"]:
+        lost = "–" if each["lost_work_s"] is None else format_duration(round(each["lost_work_s"], 1))
+        lines.append(
+            f"{format_utc(each['at'])}  {each['cause']}: {each['from_node']} → {each['to_node']} "
+            f"from {each['from_checkpoint']}, lost work {lost}"
+        )
+    lines.append("")
+    lines += [f"{event['time']}  {event['kind']:<16} {event['text']}" for event in document["events"]]
+    return "\n".join(lines)
 
 
 def doctor(invocation: Invocation) -> int:

@@ -25,7 +25,7 @@ def run(invocation: Invocation) -> int:
             invocation.say(text)
 
     async def looked(fleet: Fleet) -> list[dict[str, Any]]:
-        watch = Watch(fleet, told, every_s=every_s)
+        watch = Watch(fleet, told, every_s=every_s, dry_run=invocation.dry_run)
         try:
             actions = await watch.look() if invocation.dry_run else await watch.once()
         finally:

@@ -178,11 +178,11 @@ class _Restore:
         await self.fleet.clock.pause(POLL_S)
 
     def refuse(self, evidence: Evidence) -> None:
-        node = evidence.running.target if evidence.running else None
-        raise NoProofError(
-            why_no_proof(self.job.name, node, evidence.verdict, evidence.guard),
-            hint=f"if you know that it is dead: reprieve jobs restore {self.job.name} --i-know-it-is-dead {self.job.name}",
-        )
+        node, name = (evidence.running.target if evidence.running else None), self.job.name
+        hint = f"if you know that it is dead: reprieve jobs restore {name} --i-know-it-is-dead {name}"
+        if evidence.guard.word in ("running", "restoring"):
+            hint = f"to run it elsewhere: reprieve jobs move {name} --to NODE"
+        raise NoProofError(why_no_proof(name, node, evidence.verdict, evidence.guard), hint=hint)
 
     # -- taking over ----------------------------------------------------------------------------------------------
 

@@ -53,6 +53,7 @@ class Watch:
     lost_at: dict[str, float] = field(default_factory=dict)  # node → wall time when its loss was proven to us
     alerts: set[tuple[str, str]] = field(default_factory=set)
     stopping: bool = False
+    dry_run: bool = False  # nothing is written
 
     def __post_init__(self) -> None:
         self.poller = Poller(self.fleet, self.limits)
@@ -134,10 +135,19 @@ class Watch:
                 status = known[name].status
                 notice = None if status is None else status.notice == "notice"
                 data = {"proof": verdict.reason, "notice": notice}
+                if self.dry_run or self._told_before(name):
+                    continue
                 self.told(f"node {name} is lost: {verdict.reason}")
                 self.fleet.tell("node.lost", f"{name} is lost: {verdict.reason}", node=name, data=data)
             elif verdict.state != "lost":
                 self.lost_at.pop(name, None)
+
+    def _told_before(self, node: str) -> bool:
+        """Whether the history's last word on this node is its loss: an earlier controller told it."""
+        for _, event in reversed(self.fleet.ledger.events(limit=500)):
+            if event.node == node and event.kind.partition(".")[0] in ("node", "guard", "save"):
+                return event.kind == "node.lost"
+        return False
 
     async def _watched(self, job: Job, current: JobCurrent | None, verdict: NodeVerdict) -> WatchedJob:
         state = current.state if current is not None else "trial"
@@ -272,5 +282,7 @@ class Watch:
             return
         self.alerts.add((subject, text))
         self.told(f"ALERT {text}")
+        if self.dry_run:
+            return
         job = next((job.name for job in self.fleet.jobs().values() if job.uid == subject), None)
         self.fleet.tell("watch.alert", text, job=job)

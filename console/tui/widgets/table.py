@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar, Generic, TypeVar
 
 from rich.segment import Segment
-from rich.style import Style
 from rich.text import Text
 from textual import events
 from textual.binding import Binding, BindingType
@@ -19,14 +18,13 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from console.tui.model import cells, text
-from console.tui.model.cells import Cell, Column
+from console.tui.model.cells import Column
 from console.tui.model.filters import Filter
 from console.tui.model.rows import Rows
+from console.tui.widgets.painter import Painter
 from console.tui.widgets.tones import crop, fill, tone
 
 R = TypeVar("R")
-GUTTER = 2  # cursor and mark
 REPAINT_S = 0.1  # snapshots are taken in at most ten times a second
 
 
@@ -88,10 +86,8 @@ class RowTable(ScrollView, Generic[R], can_focus=True):
         self._title = title
         self._empty = empty
         self._now = now
-        self._dim = dim
+        self._painter = Painter(self, self.rows, dim)
         self._pending: tuple[list[tuple[str, R]], Sequence[Column[R]]] | None = None
-        self._layout_key: tuple[int, int, int] = (0, 0, 0)
-        self._columns: list[tuple[Column[R], int]] = []
 
     def on_mount(self) -> None:
         """Draw the title."""
@@ -251,7 +247,9 @@ class RowTable(ScrollView, Generic[R], can_focus=True):
         if line is None:
             return
         if line.y == 0:
-            self._click_head(line.x)
+            column = self._painter.column_at(line.x)
+            if column is not None:
+                self.sort_by(column)
             return
         place = line.y - 1 + int(self.scroll_y)
         if place < len(self.rows):
@@ -260,14 +258,6 @@ class RowTable(ScrollView, Generic[R], can_focus=True):
             self._moved()
             if event.chain == 2:
                 self.action_open()
-
-    def _click_head(self, x: int) -> None:
-        left = GUTTER
-        for column, width in self._columns:
-            if left <= x < left + width + cells.GAP:
-                self.sort_by(column.id)
-                return
-            left += width + cells.GAP
 
     # -- drawing
 
@@ -282,64 +272,14 @@ class RowTable(ScrollView, Generic[R], can_focus=True):
         """One line of the table; y counts from the top of the widget."""
         width = self.scrollable_content_region.width
         base = self.rich_style
-        self._fit(width)
+        self._painter.fit(width)
         if y == 0:
-            return Strip(fill(self._head(base), width, base), width)
+            return self._painter.head(width, base)
         place = y - 1 + int(self.scroll_y)
         if place < len(self.rows.order):
-            return self._row(place, width, base)
+            return self._painter.row(place, width, base, self._now())
         if not self.rows.order and y == max(1, min(3, self.size.height - 1)):
             words = f"no row matches /{self.rows.filter.source}" if self.rows.total else self._empty
             note = Segment("  " + words, base + tone(self, "muted"))
             return Strip(fill([note], width, base), width)
         return Strip.blank(width, base)
-
-    def _fit(self, width: int) -> None:
-        key = (width, self.rows.longest, id(self.rows.columns))
-        if key != self._layout_key:
-            self._columns = cells.fit(self.rows.columns, width - GUTTER, self.rows.longest + 1)
-            self._layout_key = key
-
-    def _head(self, base: Style) -> list[Segment]:
-        style = base + self.get_component_rich_style("row--head", partial=True)
-        accent = base + tone(self, "accent")
-        line = [Segment(" " * GUTTER, style)]
-        for column, width in self._columns:
-            sorted_by = column.id == self.rows.sort
-            arrow = ("▾" if self.rows.descending else "▴") if sorted_by else ""
-            title = crop(column.title, min(len(column.title), width - len(arrow))) + arrow
-            line.append(Segment(crop(title, width, right=column.right), accent if sorted_by else style))
-            line.append(Segment(" " * cells.GAP, style))
-        return line
-
-    def _row(self, place: int, width: int, base: Style) -> Strip:
-        key = self.rows.order[place]
-        record = self.rows.get(key)
-        if record is None:
-            return Strip.blank(width, base)
-        cursor = key == self.rows.cursor
-        if cursor:
-            base = base + self.get_component_rich_style("row--cursor", partial=True)
-        ghost = self.rows.ghost if self.rows.ghost is not None and self.rows.ghost.key == key else None
-        row = (
-            base + self.get_component_rich_style("row--dim", partial=True)
-            if ghost or self._dim(record)
-            else base
-        )
-        mark = base + self.get_component_rich_style("row--mark", partial=True)
-        line = [Segment("▸" if cursor else " ", base), Segment("*" if key in self.rows.marks else " ", mark)]
-        now = self._now()
-        for index, (column, size) in enumerate(self._columns):
-            cell = column.cell(record, now)
-            if ghost is not None and index == 1:
-                cell = Cell(
-                    f"gone {text.brief(now - ghost.since)} ago" if ghost.gone else "filtered out", "warn"
-                )
-            words = crop(cell.text, size, right=column.right)
-            body = words.strip(" ")
-            before = len(words) - len(words.lstrip(" ")) if body else len(words)
-            line.append(Segment(" " * before, base))
-            style = base if index == 1 else row  # the state is never dimmed
-            line.append(Segment(body, style + tone(self, cell.tone)))
-            line.append(Segment(" " * (len(words) - before - len(body) + cells.GAP), base))
-        return Strip(fill(line, width, base), width)

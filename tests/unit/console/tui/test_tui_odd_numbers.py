@@ -55,7 +55,7 @@ def test_nodes(node: Any, age: float | None, left: float | None, taken: float | 
     for column in columns.nodes(view.taken_at):
         column.cell(odd, NOON)
         column.value(odd, NOON)
-    detail.node(view, odd, NOON)
+    assert detail.node(view, odd, NOON)
 
 
 @given(
@@ -69,5 +69,5 @@ def test_events(event: Any, data: dict[str, Any], when: str) -> None:
     for column in columns.EVENTS:
         column.cell(odd, NOON)
         column.value(odd, NOON)
-    detail.event(view, odd, NOON)
+    assert detail.event(view, odd, NOON)
     detail.job(view, VIEW.jobs[0], NOON)
