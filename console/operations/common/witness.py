@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from backends.clock import format_utc
 from backends.errors import CredentialsError, DamagedError, NotInstalledError, ReprieveError
