@@ -41,6 +41,7 @@ class OperationsSource:
 
     async def close(self) -> None:
         """Drop the connections."""
+        await self._observer.close()
         await self._fleet.close()
 
 
@@ -49,12 +50,12 @@ def open_source(context: Context, clock: Clock) -> FleetSource:
 
     async def opened() -> FleetSource:
         try:
-            fleet_module = importlib.import_module("console.operations.fleet")
+            opening = importlib.import_module("console.operations.real.opening")
             observe = importlib.import_module("console.operations.observe")
             api = importlib.import_module("console.operations.api")
         except ModuleNotFoundError as error:
             raise UsageError(f"this installation lacks {error.name}: reinstall reprieve") from None
-        fleet = fleet_module.Fleet.open(context, clock)
+        fleet = opening.open_fleet(context, clock)
         return OperationsSource(fleet, observe.Observer(fleet), api.perform)
 
     return ThreadedSource(opened)
@@ -66,7 +67,7 @@ def commands() -> Sequence[Command]:
         index = importlib.import_module("console.registry.index")
     except ModuleNotFoundError:
         return ()
-    found: Sequence[Command] = tuple(index.every())
+    found: Sequence[Command] = tuple(index.all_commands())
     return found
 
 
