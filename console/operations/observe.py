@@ -220,7 +220,6 @@ class Observer:
         status: JobStatus | None,
     ) -> tuple[JobState, str]:
         """The job's state and why, by the best witness there is."""
-        fleet = self.fleet
         if not job.uid or (current is not None and current.state == "unprotected"):
             return "unprotected", f"reprieve jobs protect {job.name}"
         last = current.state if current is not None else "unprotected"
@@ -232,7 +231,7 @@ class Observer:
                     return word(last), current.reason if current is not None else ""
                 return "ended_unknown", f"its guard on {job.node} does not know it"
             return self._by_guard(job, status, known)
-        silence = None if known is None or known.heard is None else fleet.clock.monotonic() - known.heard
+        silence = None if known is None else self.poller.silence_s(known)
         silent = job_state_on_silence(verdict, silence, self.poller.limits)
         if silent is not None:
             return word(silent), f"node {job.node}: {verdict.reason}"

@@ -90,17 +90,20 @@ class Poller:
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
+    def silence_s(self, known: NodeKnown) -> float | None:
+        """Seconds since the node's last answer, to us or to an earlier console; None: it never answered."""
+        seen = self._seen.get(known.node.name)
+        seen_at = None if seen is None else seen.seen_at
+        return known.silence_s(self.fleet.clock.monotonic(), seen_at, self.fleet.clock.wall())
+
     def verdict(self, known: NodeKnown) -> NodeVerdict:
         """The node's state by both witnesses."""
-        seen = self._seen.get(known.node.name)
-        silence = known.silence_s(
-            self.fleet.clock.monotonic(), None if seen is None else seen.seen_at, self.fleet.clock.wall()
-        )
+        silence = self.silence_s(known)
         if not known.tried:
-            return (
-                NodeVerdict("late", "not asked yet")
-                if silence is not None
-                else NodeVerdict("unreachable", "not asked yet")
+            found = judge_node(Witness(silence, False, None, known.node.cordoned), self.limits)
+            return NodeVerdict(
+                found.state,
+                "no answer yet" if silence is None else f"no answer yet, silent for {silence:.0f} s",
             )
         fresh = known.answered and (silence is None or silence < self.limits.late_s)
         answered = fresh or bool(known.missing)

@@ -38,7 +38,8 @@ class OperationsSource:
         return str(getattr(outcome, "message", outcome))
 
     async def close(self) -> None:
-        """Drop the connections."""
+        """End the calls under way and drop the connections."""
+        await self._observer.close()
         await self._fleet.close()
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from backends.errors import HostKeyError
 from backends.nodes import install as installing
-from backends.nodes.probe import look, offered_key
+from backends.nodes.bundle import Bundle
+from backends.nodes.probe import Look, look, offered_key
 from backends.nodes.ssh import LinkPool
 from backends.records.node import Node
 
@@ -18,13 +19,16 @@ class SshInstaller:
 
     def __init__(self, pool: LinkPool, cache: Path, version: str) -> None:
         self._pool, self._cache, self._version = pool, cache, version
+        self._building = asyncio.Lock()  # nodes alike share one bundle: it is built once, not once a node
+
+    async def _bundle(self, found: Look) -> tuple[Bundle, str | None]:
+        async with self._building:
+            return await asyncio.to_thread(installing.bundle_for, found, self._cache, version=self._version)
 
     async def plan(self, node: Node) -> tuple[str, ...]:
         """Every file, unit and start line that `install` would make, one a line."""
         found = await look(await self._pool.link(node))
-        bundle, missing = await asyncio.to_thread(
-            installing.bundle_for, found, self._cache, version=self._version
-        )
+        bundle, missing = await self._bundle(found)
         lines = installing.plan_install(found, bundle).lines()
         return lines if missing is None else (*lines, f"no CRIU in the bundle: {missing}")
 
@@ -32,7 +36,7 @@ class SshInstaller:
         """Install or upgrade; the guard's id and state are kept, jobs run on."""
         link = await self._pool.link(node)
         found = await look(link)
-        bundle, _ = await asyncio.to_thread(installing.bundle_for, found, self._cache, version=self._version)
+        bundle, _ = await self._bundle(found)
         await installing.install(link, bundle, found=found)
 
     async def uninstall(self, node: Node) -> tuple[tuple[str, ...], tuple[str, ...]]:
