@@ -46,7 +46,7 @@ def test_every_interleaving_keeps_the_invariants(name: str, capsys: pytest.Captu
 
 @pytest.mark.prove
 @pytest.mark.parametrize(
-    "bounds", [Bounds(3), Bounds(4, executors=TWO), Bounds(4, 1, retention=False)], ids=str
+    "bounds", [Bounds(3), Bounds(4, 1, executors=TWO), Bounds(4, 1, words=0, retention=False)], ids=str
 )
 def test_all_actors_and_four_epochs(bounds: Bounds, capsys: pytest.CaptureFixture[str]) -> None:
     machine = Machine(bounds)
