@@ -30,9 +30,8 @@ class Session:
     clock: StillClock
 
     async def press(self, *keys: str) -> None:
-        for key in keys:
-            await self.pilot.press(key)
-            await self.pilot.pause()
+        await self.pilot.press(*keys)
+        await self.pilot.pause()
 
     async def type(self, words: str) -> None:
         await self.press(*("space" if char == " " else "minus" if char == "-" else char for char in words))
