@@ -65,6 +65,7 @@ class Invocation:
 
     def emit(self, document: Document, table: Callable[[Document], str] | None = None) -> None:
         """Print one result on stdout; `table` makes the text for people (default: aligned keys and values)."""
+        self.narrator.settle()
         self.renderer.document(document, table)
 
     def emit_listing(self, noun: str, items: Sequence[Document], columns: Sequence[str | Column]) -> None:
@@ -74,6 +75,7 @@ class Invocation:
         whose `labels` hold it.
         """
         kept = [item for item in items if self._labelled(item)]
+        self.narrator.settle()
         self.renderer.listing(noun, kept, columns)
 
     def emit_line(self, document: Document, text: str) -> None:
@@ -81,6 +83,7 @@ class Invocation:
 
         Other formats print nothing here: they get one document at the end, by `emit`.
         """
+        self.narrator.settle()
         self.renderer.line(document, text)
 
     def say(self, text: str) -> None:
