@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import errno
+import errno
 import json
 import os
 from pathlib import Path
+from typing import Any
 from typing import Any
 
 import pytest
@@ -199,6 +201,22 @@ def test_a_read_only_file_system_with_another_file_is_refused_by_the_file_s_name
     if there is not None:
         (tmp_path / "lib.so").write_bytes(there)
     file = copy_of(tmp_path / "copies", tmp_path / "lib.so", b"code")
+    with pytest.raises(EngineError, match=f"cannot be put back: {tmp_path}/lib.so Read-only file system"):
+        Rollback(tmp_path / "aside").put_back((file,), tmp_path / "copies", {})
+
+
+def test_what_cannot_be_put_back_is_told_by_the_file_s_own_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.open
+
+    def refuse(path: Any, flags: int, *rest: Any, **named: Any) -> int:
+        if flags & os.O_CREAT:
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
+        return real(path, flags, *rest, **named)
+
+    file = copy_of(tmp_path / "copies", tmp_path / "lib.so", b"code")
+    monkeypatch.setattr("backends.engines.system.rollback.os.open", refuse)
     with pytest.raises(EngineError, match=f"cannot be put back: {tmp_path}/lib.so Read-only file system"):
         Rollback(tmp_path / "aside").put_back((file,), tmp_path / "copies", {})
 
