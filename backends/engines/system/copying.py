@@ -29,16 +29,6 @@ def copy_contents(source: int, target: int, size: int, check: Callable[[], None]
     return "copied"
 
 
-def same_contents(one: int, other: int, size: int) -> bool:
-    """Whether two open files both hold `size` bytes and the same ones; OSError when one cannot be read."""
-    if os.fstat(one).st_size != size or os.fstat(other).st_size != size:
-        return False
-    for position in range(0, size, _CHUNK_BYTES):
-        if os.pread(one, _CHUNK_BYTES, position) != os.pread(other, _CHUNK_BYTES, position):
-            return False
-    return True
-
-
 def reflink(source: int, target: int) -> bool:
     """Let `target` share the blocks of `source`; False where the file systems cannot."""
     try:

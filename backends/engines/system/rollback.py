@@ -6,7 +6,6 @@ With a `root`, everything is put below that directory instead (a rehearsal's scr
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import os
 import stat
@@ -18,7 +17,7 @@ from typing import Any
 from backends.clean import clean
 from backends.engines.open_files import Mount, file_system, on_network, read_mounts
 from backends.engines.port import OpenFile
-from backends.engines.system.copying import copy_contents, same_contents
+from backends.engines.system.copying import copy_contents
 from backends.errors import EngineError
 
 INDEX = "replaced.json"
@@ -159,10 +158,7 @@ class Rollback:
         with self._directory(str(Path(file.path).parent)) as parent:
             try:
                 self._replace(file, copy, parent)
-            except OSError as error:
-                if error.errno == errno.EROFS and _holds(file, copy, parent):
-                    self.left.append((file.path, "it lies on a read-only file system and is the same there"))
-                    return
+            except OSError as error:  # it names the copy or a fresh name: tell which file it was for
                 raise OSError(error.errno, error.strerror, file.path) from None
 
     def _shared(self, path: str) -> bool:
@@ -243,22 +239,6 @@ class Rollback:
     def _write_index(self) -> None:
         rows = [{"path": path, "kept_as": name} for path, name in self.replaced]
         (self.aside / INDEX).write_text(json.dumps(rows, indent=1), "utf-8")
-
-
-def _holds(file: OpenFile, copy: Path, parent: int) -> bool:
-    """Whether the file that lies there already has the captured contents; False when it cannot be read."""
-    try:
-        with contextlib.ExitStack() as opened:
-            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
-            there = os.open(Path(file.path).name, flags, dir_fd=parent)
-            opened.callback(os.close, there)
-            if not stat.S_ISREG(os.fstat(there).st_mode):
-                return False
-            captured = os.open(copy, flags)
-            opened.callback(os.close, captured)
-            return same_contents(there, captured, file.size)
-    except OSError:
-        return False
 
 
 def _own(handle: int, uid: int, gid: int) -> None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import errno
-import errno
 import json
 import os
 from pathlib import Path
-from typing import Any
 from typing import Any
 
 import pytest
@@ -165,44 +163,6 @@ def test_files_that_others_may_share_are_left_alone_when_they_exist(tmp_path: Pa
         (file,), tmp_path / "copies", {}
     )
     assert (tmp_path / "f").read_text() == "old"
-
-
-@pytest.fixture
-def read_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every file system is read-only from now on: nothing can be created."""
-    real = os.open
-
-    def refuse(path: Any, flags: int, *rest: Any, **named: Any) -> int:
-        if flags & os.O_CREAT:
-            raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
-        return real(path, flags, *rest, **named)
-
-    monkeypatch.setattr("backends.engines.system.rollback.os.open", refuse)
-
-
-@pytest.mark.usefixtures("read_only")
-def test_a_file_on_a_read_only_file_system_is_left_where_it_is_the_same(tmp_path: Path) -> None:
-    (tmp_path / "lib.so").write_bytes(b"code")
-    file = copy_of(tmp_path / "copies", tmp_path / "lib.so", b"code")
-    back = Rollback(tmp_path / "aside")
-    back.put_back((file,), tmp_path / "copies", {})
-    assert back.left == [
-        (str(tmp_path / "lib.so"), "it lies on a read-only file system and is the same there")
-    ]
-    assert (tmp_path / "lib.so").read_bytes() == b"code"
-    assert back.replaced == []
-
-
-@pytest.mark.usefixtures("read_only")
-@pytest.mark.parametrize("there", [b"edoc", b"code2", b"cod", None])
-def test_a_read_only_file_system_with_another_file_is_refused_by_the_file_s_name(
-    tmp_path: Path, there: bytes | None
-) -> None:
-    if there is not None:
-        (tmp_path / "lib.so").write_bytes(there)
-    file = copy_of(tmp_path / "copies", tmp_path / "lib.so", b"code")
-    with pytest.raises(EngineError, match=f"cannot be put back: {tmp_path}/lib.so Read-only file system"):
-        Rollback(tmp_path / "aside").put_back((file,), tmp_path / "copies", {})
 
 
 def test_what_cannot_be_put_back_is_told_by_the_file_s_own_name(
