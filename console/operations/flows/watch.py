@@ -102,16 +102,14 @@ class Watch:
                 self._begin(job, run.id, item.arguments)
 
     async def beat(self) -> None:
-        """The heartbeat in the store, by which every screen knows that a controller lives."""
-        store = self.fleet.context.store
-        if not store:
-            return
+        """The heartbeat in the fleet's stores, by which every screen knows that a controller lives."""
         document = {"at": self.fleet.now_text(), "every_s": self.every_s, "fleet": self.fleet.context.name}
-        try:
-            truth = self.fleet.truth_at(store)
-            await self.fleet.blocking(truth.heartbeat, self.fleet.who, document)
-        except (StoreError, UnreachableError) as error:
-            self.alert("store", f"the heartbeat cannot be written: {error.message}")
+        for store in self.fleet.stores():
+            try:
+                truth = self.fleet.truth_at(store)
+                await self.fleet.blocking(truth.heartbeat, self.fleet.who, document)
+            except (StoreError, UnreachableError) as error:
+                self.alert("store", f"the heartbeat cannot be written: {error.message}")
 
     # -- looking --------------------------------------------------------------------------------------------------
 
