@@ -25,7 +25,7 @@ COUNTEREXAMPLES = {
     "choose_after_claim": Bounds(2, executors=("t1",), retention=False),
     "chain_only": Bounds(3, executors=("t1",), retention=False),
     "continues_once": Bounds(3, 1, executors=TWO, retention=False),
-    "named_guard": Bounds(3, 1, executors=DUPLICATE, retention=False),
+    "named_guard": Bounds(3, 1, executors=TWO, retention=False),
     "start_once": Bounds(2, 1, executors=("t1",), retention=False),
     "look_after_manifest": Bounds(2, executors=("t1",), retention=False),
     "retention_looks": Bounds(2, executors=("t1",)),
