@@ -17,7 +17,7 @@ from backends.records.status import JobStatus, NodeStatus
 from console.operations.decide.loss import Limits, NodeVerdict, Witness, judge_node
 from console.operations.fleet import Fleet
 
-STATUS_S = 10.0  # time-out of one status call
+STATUS_S = 4.0  # time-out of one status call
 KEEP_S = 10.0  # unchanged knowledge is written to the ledger this often
 EVENTS_AT_ONCE = 500
 

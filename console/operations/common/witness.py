@@ -12,9 +12,10 @@ from backends.records.job import Job
 from backends.records.node import Node
 from backends.records.status import JobStatus, NodeStatus
 from console.operations.decide.loss import GuardWord, Limits, NodeVerdict, Proof, Witness, judge_node, prove
-from console.operations.fleet import CALL_S, Fleet
+from console.operations.fleet import Fleet
 from console.operations.truth import EpochView, LineageView
 
+STATUS_S = 5.0  # silence proves nothing, so there is no use in waiting long for it
 ENDED = ("stopped", "finished", "failed", "ended_unknown")
 
 
@@ -48,7 +49,7 @@ def guard_word(status: NodeStatus, job: JobStatus | None, running: EpochView) ->
 
 
 async def ask_node(
-    fleet: Fleet, node: Node, limits: Limits | None = None, *, timeout_s: float = CALL_S
+    fleet: Fleet, node: Node, limits: Limits | None = None, *, timeout_s: float = STATUS_S
 ) -> tuple[NodeStatus | None, NodeVerdict]:
     """The guard's status, None when it does not answer, and what that makes of the node, its provider asked too."""
     seen = fleet.ledger.nodes().get(node.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from backends.clock import parse_utc
 from backends.errors import NoProofError, ReprieveError
 from backends.ids import new_nonce
 from backends.ledger.locks import only_runner
@@ -51,6 +52,7 @@ class _Restore(Choosing, Asking, Ending):
                 started_from=highest.epoch if highest else 0,
                 detected_at=self.wish.detected_at or self.fleet.clock.wall(),
                 from_node=evidence.running.target if evidence.running else None,
+                proven_at=self.proven_at(evidence),
                 running_at=known.running_at if known is not None else None,
             )
         while True:
@@ -74,6 +76,12 @@ class _Restore(Choosing, Asking, Ending):
                         hint="its checkpoints are untouched; see `reprieve checkpoints list` and `reprieve fleet doctor`",
                     )
             evidence = await gather(self.fleet, self.job, self.failed)
+
+    def proven_at(self, evidence: Evidence) -> float | None:
+        """When the end of the old process was first proven, as far as it is at the beginning."""
+        if self.wish.cause == "reclaim" and self.wish.detected_at is not None:
+            return self.wish.detected_at
+        return parse_utc(evidence.proof.at) if evidence.proof is not None and evidence.proof.at else None
 
     def observed(self, evidence: Evidence) -> Observed:
         highest, running = evidence.lineage.highest, evidence.running
