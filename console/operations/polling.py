@@ -196,6 +196,8 @@ class Poller:
         current = ledger.jobs().get(job.uid)
         if current is not None and current.epoch is not None and current.epoch > job.epoch:
             return
+        if current is not None and current.epoch == job.epoch and current.node not in (None, node):
+            return  # an epoch names one node: another one's word about it does not count
         saved = job.saved
         running = asked_at if job.state not in ("stopped", "finished", "failed", "ended_unknown") else None
         if running is None and current is not None:
