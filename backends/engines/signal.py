@@ -194,7 +194,8 @@ class SignalEngine:
         frozen()
         while True:
             chosen = self._wait(watch, request, base, started[1])
-            saved_s = self.clock.monotonic() - started[1]
+            watched_s = _STABLE_POLLS * _POLL_S  # the save was complete before we were sure of it
+            saved_s = max(_POLL_S, self.clock.monotonic() - started[1] - watched_s)
             form = watch.last[chosen]
             captured = capture(
                 plan_capture(Tree(()), [chosen, *job.files], read_mounts(), rollback=True, base=base),

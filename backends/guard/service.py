@@ -33,6 +33,7 @@ LOOP_S = 1.0
 SHORTEST_S = 0.02
 HEARTBEAT_S = 5.0
 WATCHDOG_S = 2.0
+COMPLAIN_S = 600.0
 ENDING_S = 10.0  # how long a dump under way is waited for when the guard is told to end
 
 
@@ -51,6 +52,7 @@ class Guard:
         self._respawn = list(respawn)
         self._stop = threading.Event()
         self._began_at = tools.clock.monotonic()
+        self._complained: dict[str, float] = {}
         self._beat_at = self._watched_at = float("-inf")
 
     def run(self) -> None:
@@ -150,7 +152,14 @@ class Guard:
         try:
             yield
         except Exception as error:  # noqa: BLE001 - see above
-            sys.stderr.write(f"{trouble(error).message}\n")  # the guard's own log
+            self._complain(trouble(error).message)
+
+    def _complain(self, text: str) -> None:
+        """A line in the guard's own log; the same one at most once in ten minutes."""
+        now = self.tools.clock.monotonic()
+        if now - self._complained.get(text, float("-inf")) > COMPLAIN_S:
+            self._complained = {**dict(list(self._complained.items())[-20:]), text: now}
+            sys.stderr.write(f"{text}\n")
 
     def _beat(self, now: float) -> None:
         if now - self._beat_at < HEARTBEAT_S:

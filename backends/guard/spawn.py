@@ -20,6 +20,9 @@ def detached(argv: list[str], log: Path) -> subprocess.Popen[bytes]:
         log.replace(log.with_suffix(".old"))
     handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     path = os.pathsep.join(entry for entry in sys.path if entry)
+    inherited = {
+        name: value for name, value in os.environ.items() if name != "INVOCATION_ID"
+    }  # no unit's process
     try:
         return subprocess.Popen(
             argv,
@@ -27,7 +30,7 @@ def detached(argv: list[str], log: Path) -> subprocess.Popen[bytes]:
             stdout=handle,
             stderr=handle,
             cwd="/",
-            env={**os.environ, "PYTHONPATH": path},
+            env={**inherited, "PYTHONPATH": path},
             start_new_session=True,
             close_fds=True,
         )

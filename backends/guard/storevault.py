@@ -131,6 +131,11 @@ class StoreVault:
                 f"not from {checkpoint or 'nothing'}"
             )
 
+    def maker(self, checkpoint: str) -> str | None:
+        """The guard named by the continues of the checkpoint's epoch."""
+        found = self._lineage().continues.get(CheckpointId.parse(checkpoint).epoch)
+        return None if found is None else found.guard
+
     def rehearsed(self) -> bool:
         """Whether any checkpoint of the job has a rehearsal record."""
         prefix = layout.checkpoints(self._job.uid)

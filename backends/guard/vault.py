@@ -76,6 +76,10 @@ class Vault(Protocol):
         """
         ...
 
+    def maker(self, checkpoint: str) -> str | None:
+        """The guard that was named to run the epoch of a checkpoint; None when the lineage does not say."""
+        ...
+
     def rehearsed(self) -> bool:
         """Whether some checkpoint of this job is recorded as rehearsed on another host."""
         ...

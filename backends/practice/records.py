@@ -10,6 +10,7 @@ from typing import Any
 from backends.clouds.practice.cloud import node_of
 from backends.inventory.save import add_node
 from backends.practice.layout import Layout
+from backends.records.node import Node
 
 
 def write(layout: Layout, description: dict[str, Any], *, bare: bool) -> None:
@@ -23,7 +24,12 @@ def write(layout: Layout, description: dict[str, Any], *, bare: bool) -> None:
     _replace(layout.context, json.dumps(document, indent=2) + "\n")
     if not bare:
         for host in description["hosts"]:
-            add_node(layout.fleet, node_of(host, layout.identity), replace=True)
+            write_node(layout, node_of(host, layout.identity))
+
+
+def write_node(layout: Layout, node: Node) -> Path:
+    """Write one node's record, as `fleet add` would, and return its path."""
+    return add_node(layout.fleet, node, replace=True)
 
 
 def _replace(path: Path, text: str) -> None:

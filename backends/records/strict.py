@@ -77,6 +77,14 @@ def canonical(document: object) -> bytes:
     ).encode("utf-8")
 
 
+def is_canonical(data: bytes, document: object) -> bool:
+    """Whether `data` is the one byte form of `document`: no other spelling of a signed record is accepted."""
+    try:
+        return canonical(document) == data
+    except ValueError:  # lone surrogates
+        return False
+
+
 def to_document(record: Any) -> Document:
     """A dataclass as a plain document (tuples become lists); the reverse of `read`."""
 

@@ -258,7 +258,7 @@ class Committer:
 
     def _check_fence(self, identity: CheckpointId) -> tuple[str, ...]:
         """FencedError when a validly signed claim of a newer epoch exists; else what is not to be trusted there."""
-        lineage = read_lineage(self._store, self._uid, self._verify_key)
+        lineage = read_lineage(self._store, self._uid, self._verify_key, since=self._epoch)
         if self._epoch not in lineage.claims and self._epoch not in lineage.continues:
             raise StoreError(
                 f"job {self._uid}: {self._store.url} does not hold epoch {self._epoch}: it is not the store the job "

@@ -124,12 +124,14 @@ def sign_record(record: Record, key: FleetKey) -> bytes:
 def open_record(kind: type[R], data: bytes, key: VerifyKey, *, what: str) -> R:
     """Read a signed record; DamagedError for a wrong shape, format, kind or signature."""
     document = strict.loads(data, what=what, limit=RECORD_LIMIT)
+    if not strict.is_canonical(data, document):
+        raise DamagedError(f"{what}: not in canonical form: altered; it is ignored")
     signature = document.pop("signature", None)
     try:
         raw = bytes.fromhex(signature) if isinstance(signature, str) else b""
     except ValueError:
         raw = b""
-    if not key.verifies(_message(document), raw):
+    if raw.hex() != signature or not key.verifies(_message(document), raw):
         raise DamagedError(f"{what}: not signed by this fleet's key; it is ignored")
     if document.pop("format", None) != FORMAT or document.pop("record", None) != kind.RECORD:
         raise DamagedError(f"{what}: no {kind.RECORD} record of format {FORMAT}")

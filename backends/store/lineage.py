@@ -187,15 +187,18 @@ class Lineage:
         return newest if same and self.highest == newest.epoch else None
 
 
-def read_lineage(store: ObjectStore, uid: str, verify_key: VerifyKey) -> Lineage:
-    """List and read all claims and continues of a job. Foreign names are ignored, invalid objects reported."""
+def read_lineage(store: ObjectStore, uid: str, verify_key: VerifyKey, *, since: int = 1) -> Lineage:
+    """List and read the claims and continues of a job. Foreign names are ignored, invalid objects reported.
+
+    `since` leaves out lower epochs: enough to see whether an epoch is behind, too little for anything else.
+    """
     claims: dict[int, Claim | None] = {}
     continues: dict[int, Continues | None] = {}
     problems: list[str] = []
     prefix = layout.epochs(uid)
     for info in store.list(prefix):
         parsed = layout.parse_epoch(info.key[len(prefix) :])
-        if parsed is None:
+        if parsed is None or parsed[0] < since:
             continue
         epoch, is_continues = parsed
         if is_continues:

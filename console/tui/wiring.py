@@ -1,19 +1,17 @@
 """Joins the console to the real operations: the one module that knows where they are.
 
-Everything is imported here, when the console starts; a part that is missing is one plain line, never a traceback.
+Everything is imported here, when the console starts.
 """
 
 from __future__ import annotations
 
 import asyncio
-import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from textual.app import App
 
 from backends.clock import Clock
-from backends.errors import UsageError
 from console.operations.context import Context
 from console.operations.view import FleetView
 from console.registry.model import Command
@@ -40,7 +38,7 @@ class OperationsSource:
         return str(getattr(outcome, "message", outcome))
 
     async def close(self) -> None:
-        """Drop the connections."""
+        """End the calls under way and drop the connections."""
         await self._observer.close()
         await self._fleet.close()
 
@@ -49,26 +47,21 @@ def open_source(context: Context, clock: Clock) -> FleetSource:
     """The fleet of a context, in a thread of its own; nothing is contacted before the first look."""
 
     async def opened() -> FleetSource:
-        try:
-            opening = importlib.import_module("console.operations.real.opening")
-            observe = importlib.import_module("console.operations.observe")
-            api = importlib.import_module("console.operations.api")
-        except ModuleNotFoundError as error:
-            raise UsageError(f"this installation lacks {error.name}: reinstall reprieve") from None
-        fleet = opening.open_fleet(context, clock)
-        return OperationsSource(fleet, observe.Observer(fleet), api.perform)
+        from console.operations.api import perform
+        from console.operations.observe import Observer
+        from console.operations.real.opening import open_fleet
+
+        fleet = open_fleet(context, clock)
+        return OperationsSource(fleet, Observer(fleet), perform)
 
     return ThreadedSource(opened)
 
 
 def commands() -> Sequence[Command]:
-    """Every command of the registry, for the `:` line; none when the registry is not there."""
-    try:
-        index = importlib.import_module("console.registry.index")
-    except ModuleNotFoundError:
-        return ()
-    found: Sequence[Command] = tuple(index.all_commands())
-    return found
+    """Every command of the registry, for the `:` line."""
+    from console.registry.index import all_commands
+
+    return tuple(all_commands())
 
 
 def run(app: App[int], source: FleetSource) -> int:

@@ -9,9 +9,12 @@ import pytest
 
 from backends.fakes.fileops import FAULTS, FaultKind, SimulatedOps
 from backends.ids import CheckpointId
-from backends.store import retention
+from backends.records.strict import loads
+from backends.store import layout, retention, takeover
+from backends.store.format.manifests import Listing, list_job
+from backends.store.port import ObjectStore
 from tests.support.crashes import CHANGING, Outcome, World, cycle, fingerprint, judge, prepared
-from tests.support.store import Bench
+from tests.support.store import UID, Bench
 
 
 class Judge:
@@ -112,6 +115,25 @@ def test_reporting_before_the_manifest_is_found(tmp_path: Path, monkeypatch: pyt
     outcomes = [cycle(base, files, place, "crash_before") for place in range(1, 40)]
     with pytest.raises(AssertionError):
         judge_all(outcomes)
+
+
+def test_trusting_the_pointer_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = list_job
+
+    def pointed(store: ObjectStore, uid: str) -> Listing:
+        hint = CheckpointId.parse(loads(store.read(layout.latest(uid)), what="latest")["checkpoint"])
+        found = real(store, uid)
+        return Listing(
+            uid, {identity: info for identity, info in found.manifests.items() if identity == hint}
+        )
+
+    base, files = prepared(tmp_path)
+    calls = cycle(base, files, 0, "ENOSPC").calls
+    place = next(number for number, call in enumerate(calls, 1) if call == f"rename {layout.latest(UID)}")
+    judge_all([cycle(base, files, place, "ENOSPC")])
+    monkeypatch.setattr(takeover, "list_job", pointed)
+    with pytest.raises(AssertionError):
+        judge_all([cycle(base, files, place, "ENOSPC")])
 
 
 def test_deleting_before_committing_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

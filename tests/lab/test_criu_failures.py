@@ -131,7 +131,7 @@ def test_the_guard_killed_while_the_job_is_frozen(tool: CriuTool, engine: CriuEn
     home = tmp_path / "home"
     process = begin(home, KINDS["threads"], "-S", "-s")
     moments = random.Random(7)
-    for number in range(6):
+    for number in range(4):
         place = tmp_path / f"guard{number}"
         place.mkdir()
         guard = subprocess.Popen(
@@ -223,7 +223,7 @@ def test_files_too_large_to_copy_in_a_freeze_are_refused_with_the_pause(
 
 def test_damaged_images_never_run(engine: CriuEngine, tmp_path: Path) -> None:
     home = tmp_path / "home"
-    process = begin(home, LARGE, "-S", "-s")
+    process = begin(home, LARGE.replace("150", "40"), "-S", "-s")
     saved = save(engine, process, tmp_path / "save")
     engine.end(process)
     count = len(lines_of(home / "log.txt"))
@@ -232,7 +232,7 @@ def test_damaged_images_never_run(engine: CriuEngine, tmp_path: Path) -> None:
     whole = pages.read_bytes()
     pages.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(EngineError, match=r"previous checkpoint|longer than|without end|incomplete"):
-        engine.restore(request_for(saved, tmp_path / "save", deadline_s=4.0))
+        engine.restore(request_for(saved, tmp_path / "save", deadline_s=3.0))
     pages.write_bytes(whole)
     fdinfo = next(images.glob("fdinfo-*.img"))
     kept = fdinfo.read_bytes()

@@ -147,6 +147,8 @@ def judge(world: World, files: SimulatedOps) -> None:
         except (DamagedError, NotFoundError):
             continue
     chain = lineage.chain(good)
+    orphans = [identity for identity in world.reported if not lineage.on_chain(identity)]
+    assert not orphans, f"reported as saved and off the chain: {orphans}"
     if world.reported:  # I1: what was reported, or a later save, restores
         assert chain, f"nothing restorable, {world.reported} were reported"
         assert chain[0] >= max(world.reported), f"{max(world.reported)} was reported, best is {chain[0]}"

@@ -30,9 +30,8 @@ class Session:
     clock: StillClock
 
     async def press(self, *keys: str) -> None:
-        for key in keys:
-            await self.pilot.press(key)
-            await self.pilot.pause()
+        await self.pilot.press(*keys)
+        await self.pilot.pause()
 
     async def type(self, words: str) -> None:
         await self.press(*("space" if char == " " else "minus" if char == "-" else char for char in words))
@@ -60,9 +59,16 @@ class Session:
 
     async def confirm(self) -> None:
         """Wait out the guard and press y."""
-        assert isinstance(self.app.screen, Confirm), self.text()
+        await self.dialog()
         await self.pass_time(0.6)
         await self.press("y")
+        await self.pilot.pause()
+
+    async def dialog(self) -> None:
+        """A confirmation is open and has the keys."""
+        await self.until(
+            lambda: isinstance(self.app.screen, Confirm) and self.app.screen.focused is not None, "no dialog"
+        )
         await self.pilot.pause()
 
     @property

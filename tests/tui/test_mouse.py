@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from console.tui.screens.dialog import Confirm
 from tests.support.tui_app import running
 
 
@@ -22,11 +21,10 @@ async def test_click_moves_twice_opens_a_title_sorts() -> None:
 
 async def test_a_click_on_a_footer_key_presses_it_and_buttons_work() -> None:
     async with running(size=(120, 40)) as session:
+        await session.until(lambda: "S save" in session.text(), "no footer")
         line = session.text().splitlines()[-1]
         await session.pilot.click("KeyFooter", offset=(line.index("S save"), 0))
-        await session.until(
-            lambda: isinstance(session.app.screen, Confirm), "the footer's key was not pressed"
-        )
+        await session.dialog()
         await session.pilot.click("#yes")
         assert session.fleet.performed == [], "too early"
         await session.pass_time(0.6)

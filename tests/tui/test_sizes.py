@@ -12,6 +12,7 @@ SIZES = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("screen", ["1", "2", "3"])
 async def test_every_screen_draws_and_moves_at_every_size(screen: str) -> None:
     async with running(size=SIZES[0]) as session:

@@ -27,7 +27,7 @@ def take_standing(mind: Mind, event: Standing, now: float) -> tuple[Mind, tuple[
         return _go_on(mind, event.newest, decisions)
     if event.newest > max(mind.epoch, mind.excused):
         return _fall_behind(mind, event.newest, now, decisions)
-    if mind.frozen == "isolated" and mind.behind is None:
+    if mind.frozen == "isolated":
         mind = replace(mind, frozen=None)
         decisions += [
             Thaw("the store answers again"),

@@ -65,7 +65,6 @@ def restore(book: Book, order: Order, task: Task) -> dict[str, Any]:
         policy=policy_of(job),
         phase="restoring",
         restored_from=order.checkpoint,
-        rehearsed=True,  # it will have run here: a host other than the one that saved it, or the same one again
     )
     record = JobRecord(job, next(iter(tools.engines)), mind, tools.boot_id)
     unit = book.open(record, grant)
@@ -75,6 +74,7 @@ def restore(book: Book, order: Order, task: Task) -> dict[str, Any]:
         directory.mkdir(mode=0o700)
         task.note(step="fetch")
         fetched = vault.fetch(order.checkpoint, directory)
+        elsewhere = vault.maker(order.checkpoint) not in (None, tools.identity.guard)
         fetch_s = tools.clock.monotonic() - now
         engine = engine_of(tools, fetched)
         task.note(step="engine", fetch_s=fetch_s)
@@ -97,7 +97,14 @@ def restore(book: Book, order: Order, task: Task) -> dict[str, Any]:
             engine=engine.name,
             process=process,
             started_at=format_utc(tools.clock.wall() - (ended_at - resumed_at)),
-            mind=replace(old.mind, phase="running", began_at=resumed_at, contact_at=ended_at, costs=costs),
+            mind=replace(
+                old.mind,
+                phase="running",
+                began_at=resumed_at,
+                contact_at=ended_at,
+                costs=costs,
+                rehearsed=elsewhere,
+            ),
         )
     )
     outcome = _outcome(unit, fetch_s, ended_at - now, ended_at - resumed_at)

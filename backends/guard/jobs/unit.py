@@ -254,6 +254,6 @@ class JobUnit:
             saving=mind.saving_since is not None,
             saved=saved,
             at_risk_s=at_risk_s(mind, now),
-            error=record.error or self.silence,
+            error=record.error or (self.silence if mind.durable is not None else None),
             store=self.grant.store,
         )

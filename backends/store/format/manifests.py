@@ -42,6 +42,8 @@ def _authenticate(data: bytes, uid: str, identity: CheckpointId, key: JobKey) ->
     what = f"manifest of checkpoint {identity} of job {uid}"
     document = strict.loads(data, what=what, limit=MANIFEST_LIMIT)
     check_format(document, what)
+    if not strict.is_canonical(data, document):
+        raise DamagedError(f"{what}: not in canonical form: altered")
     mac = document.pop("mac", None)
     if not isinstance(mac, str) or not key.mac_matches(strict.canonical(document), mac):
         raise DamagedError(f"{what}: authentication failed: altered, or made with another job's key")

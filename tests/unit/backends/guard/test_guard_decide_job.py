@@ -293,6 +293,34 @@ def test_isolated_and_behind_becomes_a_zombie_without_running() -> None:
     assert zombie.frozen == "zombie"
 
 
+def test_contact_thaws_an_isolated_job_that_runs_by_the_operators_word() -> None:
+    zombie, _ = step(ISOLATED, Standing(210.0, newest=2), 210.0)
+    running, _ = step(zombie, Word(), 220.0)
+    frozen, _ = step(running, Tick(), 400.0)
+    assert frozen.frozen == "isolated"
+    back, decisions = step(frozen, Standing(401.0, newest=2), 401.5)
+    assert any(isinstance(decision, Thaw) for decision in decisions)
+    assert state_word(back, 402.0) == "unprotected"
+
+
+def test_our_own_epoch_is_nothing_to_return_to() -> None:
+    after, decisions = step(SAVED, Standing(210.0, newest=1, returned=True), 210.0)
+    assert decisions == ()
+    assert after.epoch == 1
+
+
+def test_auto_says_which_interval_it_chose_when_that_changes() -> None:
+    auto = replace(SAVED, policy=Policy(), costs=Costs())
+    told, decisions = step(auto, Tick(), 210.0)
+    assert kinds(decisions) == ["interval.chosen"]
+    assert kinds(step(told, Tick(), 211.0)[1]) == []
+    _, decisions = step(told, PolicyIs(Policy(rate_per_hour=5.0)), 212.0)
+    assert kinds(decisions) == []
+    measured = replace(told, costs=Costs(0.5, 2.0, 3.0))
+    _, decisions = step(measured, PolicyIs(Policy(rate_per_hour=5.0)), 212.0)
+    assert kinds(decisions) == ["interval.chosen"]
+
+
 def test_contact_counts_from_the_start_of_the_call() -> None:
     after, _ = step(ISOLATED, Standing(250.0, newest=1), 280.0)
     assert after.contact_at == 250.0

@@ -131,6 +131,11 @@ RECORDS = [
 ]
 
 
+def _upper_signature(data: bytes) -> bytes:
+    document = strict.loads(data, what="r")
+    return strict.canonical(document | {"signature": document["signature"].upper()})
+
+
 @pytest.mark.parametrize("record", RECORDS, ids=lambda r: type(r).__name__)
 def test_records_open_only_as_they_were_signed(record: Record) -> None:
     data = sign_record(record, FLEET)
@@ -143,6 +148,9 @@ def test_records_open_only_as_they_were_signed(record: Record) -> None:
         damaged = data[:place] + bytes((data[place] ^ 1,)) + data[place + 1 :]
         with pytest.raises(DamagedError):
             open_record(kind, damaged, FLEET.verify_key, what="r")
+    for spelled in (data.replace(b'"job_uid"', b' "job_uid"'), data.upper(), _upper_signature(data)):
+        with pytest.raises(DamagedError):
+            open_record(kind, spelled, FLEET.verify_key, what="r")
     if not isinstance(record, Claim):
         with pytest.raises(DamagedError, match="no claim record"):
             open_record(Claim, data, FLEET.verify_key, what="r")

@@ -7,16 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from backends.errors import DamagedError, NotFoundError, UsageError
 from backends.fakes.store import Fault, MemoryStore
 from backends.ids import CheckpointId
+from backends.records.lineage import Claim
 from backends.records.manifest import FileEntry, Manifest, Timings, check_distinct, check_stream_name
 from backends.records.strict import canonical, loads, to_document
 from backends.store import layout
-from backends.store.fleetkey import FleetKey
+from backends.store.fleetkey import FleetKey, open_record
 from backends.store.format.manifests import NewerFormatError, open_manifest, seal_manifest
 from backends.store.sealing import JobKey
 from backends.store.verify import attest, read_attestation, verify_checkpoint
@@ -47,6 +48,8 @@ def test_a_manifest_opens_only_as_it_was_sealed() -> None:
             open_manifest(damaged, UID, ONE, KEY)
         with pytest.raises(DamagedError):
             open_manifest(data[:place], UID, ONE, KEY)
+    with pytest.raises(DamagedError, match="canonical"):
+        open_manifest(data.replace(b",", b", "), UID, ONE, KEY)
     for uid, identity in ((UID[::-1], ONE), (UID, CheckpointId(1, 2))):
         with pytest.raises(DamagedError, match="it says"):
             open_manifest(data, uid, identity, KEY)
@@ -81,7 +84,11 @@ def test_a_newer_format_is_said_to_be_one() -> None:
 
 
 @given(st.binary(max_size=200))
+@example(b'{"format":1,"mac":"\\ud800"}')
+@example(b'{"format":1,"\\udfff":0,"mac":""}')
 def test_arbitrary_bytes_are_damage(data: bytes) -> None:
+    with pytest.raises(DamagedError):
+        open_record(Claim, data, FleetKey(bytes(32)).verify_key, what="r")
     with pytest.raises(DamagedError):
         open_manifest(data, UID, ONE, KEY)
 
