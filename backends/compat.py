@@ -395,9 +395,9 @@ def _files(sheet: _Sheet, saved: Fingerprint, here: Facts) -> None:
     if different:
         sheet.add("files", "refuse", f"{label}: {_list(different, '; ')}", shown, f"{len(different)} differ")
     elif unseen or not saved.files:
-        what = f"{_list(unseen)} not looked at on this node" if unseen else "the save names none"
+        what = f"not looked at on this node: {_list(unseen)}" if unseen else "the save names none"
         sheet.add(
-            "files", "warn", f"{label}: {what}; whether they agree cannot be told", shown, None, known=False
+            "files", "warn", f"{label}: whether they agree cannot be told, {what}", shown, None, known=False
         )
     else:
         sheet.add("files", "ok", f"{label}: all {len(saved.files)} as in the save", shown, shown)

@@ -35,6 +35,7 @@ class Narrator:
         self._machine = machine
         self._colour = colour and not machine
         self._live = not machine and stream.isatty()
+        self._told = ""  # last progress line off a terminal
         self._drawn = 0  # width of the progress line on the terminal, 0 when there is none
 
     def say(self, text: str) -> None:
@@ -47,10 +48,13 @@ class Narrator:
         self._line(f"{self._paint('warning:', '33')} {clean(text, limit=LINE_LIMIT)}")
 
     def progress(self, text: str) -> None:
-        """What is under way: one line redrawn on a terminal, else a line with its time; nothing under -q."""
+        """What is under way: one line redrawn on a terminal, else each new text once, with its time; nothing under -q."""
         if self._quiet:
             return
         if not self._live:
+            if text == self._told:
+                return
+            self._told = text
             self._line(f"{format_utc(self._clock.wall())} {clean(text, limit=LINE_LIMIT)}")
             return
         line = clean(text, limit=max(20, shutil.get_terminal_size().columns - 1))

@@ -26,7 +26,9 @@ def test_quiet_drops_narration_but_not_warnings_and_errors() -> None:
 
 def test_progress_off_a_terminal_is_a_line_with_its_time() -> None:
     stream = io.StringIO()
-    Narrator(stream, SystemClock()).progress("restoring")
+    narrator = Narrator(stream, SystemClock())
+    for _ in range(3):
+        narrator.progress("restoring")
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z restoring\n", stream.getvalue())
 
 
