@@ -48,6 +48,11 @@ class FileStore:
         self._durable: set[str] = set()  # directories whose own names this process has synced
 
     @property
+    def root(self) -> Path:
+        """The directory below which the objects lie."""
+        return self._root
+
+    @property
     def url(self) -> str:
         """file:// and the root."""
         return f"file://{self._root}"

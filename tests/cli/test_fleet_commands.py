@@ -198,12 +198,30 @@ def test_checkpoints(practice: Practice, reprieve: Command) -> None:
 
 def test_store_check_and_doctor(reprieve: Command, practice: Practice) -> None:
     url = f"file://{practice.directory}/objects"
+    code, out, err = reprieve("store", "check", f"{url}-nowhere", "--yes")
+    assert (code, out, err.splitlines()[0]) == (
+        2, "", f"error: store {url}-nowhere: there is no directory {practice.directory}/objects-nowhere on this machine"
+    )  # fmt: skip
+    assert not (practice.directory / "objects-nowhere").exists()
+    (practice.directory / "objects").mkdir(exist_ok=True)
     checked = document(reprieve("store", "check", url, "--yes", "-o", "json"))
     assert checked["ok"] is True
     assert [row["check"] for row in checked["checks"]][1] == "create if absent"
     assert not list((practice.directory / "objects" / "probes").glob("*"))
     found = document(reprieve("doctor", "-o", "json"))
     assert found["ok"] is True
+
+
+def test_values_without_sense_are_refused(reprieve: Command) -> None:
+    for words, expected in (
+        (("watch", "--every", "0s"), "error: --every is 0 s; at least 1 s is needed"),
+        (("watch", "--once", "--every", "0.5s"), "error: --every is 0.5 s; at least 1 s is needed"),
+        (
+            ("report", "--discount", "2"),
+            "error: --discount is 2; less than 1 is expected, such as 0.7 or 70%",
+        ),
+    ):
+        assert reprieve(*words) == (2, "", expected + "\n"), words
 
 
 def test_unknown_names_are_one_line(reprieve: Command, practice: Practice) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from backends.errors import UsageError
 from backends.ledger.sqlite import SqliteLedger
 from console.operations.accounting import report
 from console.operations.context import LEDGER
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 def run(invocation: Invocation) -> int:
     """`report [--job] [--since] [--discount]`."""
     arguments, context = invocation.arguments, invocation.context
+    discount = arguments.get("discount")
+    if discount is not None and not discount < 1:
+        raise UsageError(f"--discount is {discount:g}; less than 1 is expected, such as 0.7 or 70%")
     span = arguments.get("since")
     ledger = SqliteLedger(context.state / LEDGER)
     try:
@@ -23,7 +27,7 @@ def run(invocation: Invocation) -> int:
             ledger,
             job=arguments.get("job"),
             since=None if span is None else invocation.clock.wall() - span,
-            discount=arguments.get("discount"),
+            discount=discount,
         )
     finally:
         ledger.close()
@@ -60,8 +64,8 @@ def _totals(document: dict[str, Any]) -> list[str]:
         f"lost work, mean              {duration(sums['mean_lost_work_s'])}",
         f"restore, mean                {duration(sums['mean_restore_s'])}",
         f"wait for capacity, mean      {duration(sums['mean_wait_s'])}  (not billed)",
-        f"lost hours per reclaim       L = {'–' if lost is None else f'{lost:.4f}'} h  (lost work + restore)",
-        f"useful hours                 H = {'–' if sums['useful_hours'] is None else format(sums['useful_hours'], '.3f')} h",
+        f"lost hours per reclaim       L = {'–' if lost is None else f'{lost:.4f} h'}  (lost work + restore)",
+        f"useful hours                 H = {'–' if sums['useful_hours'] is None else format(sums['useful_hours'], '.3f') + ' h'}",
         f"measured loss                rL/H = {'–' if ratio is None else format(ratio, '.4f')}",
     ]
     if even is None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from backends.errors import ExistsError, ReprieveError, UsageError
 from backends.ids import new_nonce
+from backends.store.files import FileStore
 from backends.store.open import open_store
 from backends.store.port import ObjectStore
 from console.operations.context import KEYS
@@ -63,8 +64,14 @@ def probe(store: ObjectStore) -> list[dict[str, Any]]:
 def check(invocation: Invocation) -> int:
     """`store check [URL]`: exit 0 when every promise holds, 1 otherwise."""
     url = _url(invocation)
+    store = open_store(url)
+    if isinstance(store, FileStore) and not store.root.is_dir():
+        raise UsageError(
+            f"store {url}: there is no directory {store.root} on this machine",
+            hint=f"mount it, or make it: reprieve store init {url}",
+        )
     invocation.confirm(1, (f"write and delete a few small probe objects in {url}",), "store")
-    return _report(invocation, "reprieve/store-check/v1", open_store(url))
+    return _report(invocation, "reprieve/store-check/v1", store)
 
 
 def init(invocation: Invocation) -> int:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from backends.clock import format_utc
+from backends.errors import UsageError
 from console.cli.session import on_fleet
 from console.operations.flows.watch import Watch
+
+LEAST_S = 1.0  # a look asks every node
 
 if TYPE_CHECKING:
     from console.cli.invocation import Invocation
@@ -15,7 +18,10 @@ if TYPE_CHECKING:
 
 def run(invocation: Invocation) -> int:
     """`watch [--every D] [--once]`: restores by policy until stopped; starting it is the consent."""
-    every_s = invocation.arguments.get("every") or 5.0
+    typed_s = invocation.arguments.get("every")
+    every_s = 5.0 if typed_s is None else typed_s
+    if every_s < LEAST_S:
+        raise UsageError(f"--every is {every_s:g} s; at least {LEAST_S:g} s is needed")
 
     def told(text: str) -> None:
         if invocation.output == "ndjson":
