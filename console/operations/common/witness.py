@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from backends.clock import format_utc
 from backends.errors import CredentialsError, DamagedError, NotInstalledError, ReprieveError
@@ -106,3 +106,27 @@ async def gather(fleet: Fleet, job: Job, failed: dict[int, str] | None = None) -
     word = kept_word(fleet, job, running.epoch)
     proof = prove(verdict, guard, epoch=running.epoch, named_guard=running.guard, word=word)
     return Evidence(lineage, running, node, verdict, guard, proof, job_status)
+
+
+def proof_document(evidence: Evidence) -> dict[str, Any]:
+    """The proof as a claim records it: whose end it covers, who says so, when."""
+    proof, running = evidence.proof, evidence.running
+    if running is None or proof is None:
+        return {
+            "kind": "first",
+            "epoch": 0,
+            "target": "",
+            "guard": "",
+            "by": "",
+            "at": "",
+            "detail": "nothing was ever started",
+        }
+    return {
+        "kind": proof.kind,
+        "epoch": running.epoch,
+        "target": running.target or "",
+        "guard": running.guard or "",
+        "by": proof.source,
+        "at": proof.at,
+        "detail": proof.detail,
+    }
