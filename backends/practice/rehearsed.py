@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 from backends.errors import ReprieveError
+from backends.practice.hostinit import descendants
 
 
 def examples() -> Path:
@@ -41,21 +42,21 @@ async def uninterrupted(argv: tuple[str, ...]) -> str:
         return (Path(place) / "DONE").read_text().split()[0]
 
 
-def living(directory: str) -> list[int]:
-    """Process ids of this machine that work in `directory` (`--directory` of the example jobs), stopped ones left out.
+def living(directory: str, daemon: int) -> list[int]:
+    """Process ids below the fleet's `daemon` that work in `directory` (`--directory` of the example jobs).
 
+    Stopped ones are left out; so are those of another fleet on this machine, whose directories are called the same.
     As root on Linux this sees into every host of the practice fleet.
     """
     found = []
     wanted = b"\0--directory\0" + directory.encode() + b"\0"
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
+    for pid in descendants(daemon):
+        entry = Path(f"/proc/{pid}")
         try:
             words = (entry / "cmdline").read_bytes()
             state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
         except OSError:
             continue
         if wanted in words and state not in "ZXTt":
-            found.append(int(entry.name))
+            found.append(pid)
     return found

@@ -51,7 +51,7 @@ class Story:
         }
         try:
             await self._prepare()
-            async with self._watched():
+            async with self._watched(int(described["pid"])):
                 await self._lose(self.roles[0], None)
                 await self._lose(self.roles[1], NOTICE_S)
                 await self._until_done()
@@ -91,10 +91,10 @@ class Story:
         runs.close(self.fleet, opened.id)
 
     @contextlib.asynccontextmanager
-    async def _watched(self) -> AsyncIterator[None]:
+    async def _watched(self, daemon: int) -> AsyncIterator[None]:
         """The controller and the census run while the body does."""
         watch = Watch(self.fleet, self.detail, every_s=1.0)
-        tasks = [asyncio.create_task(watch.run()), asyncio.create_task(self._count())]
+        tasks = [asyncio.create_task(watch.run()), asyncio.create_task(self._count(daemon))]
         try:
             yield
         finally:
@@ -102,10 +102,10 @@ class Story:
             tasks[1].cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _count(self) -> None:
+    async def _count(self, daemon: int) -> None:
         while True:
             for role in self.roles:
-                found = await asyncio.to_thread(rehearsed.living, role.directory)
+                found = await asyncio.to_thread(rehearsed.living, role.directory, daemon)
                 self.census[role.job.name] = max(self.census.get(role.job.name, 0), len(found))
             await self.fleet.clock.pause(0.5)
 
@@ -128,9 +128,26 @@ class Story:
                 "bare: no guard, no CRIU."
             )
             await self.client.acall("reclaim", host=host, notice_s=notice_s)
+            await self._until_taken(role, self._saves(status))
         self.notices[host] = notice_s is not None
         reclaims = len(self._reclaims())
         await self._until_reclaim(reclaims, name)
+
+    async def _until_taken(self, role: Role, saves: int) -> None:
+        """Follow an announced end, and say what the notice was good for; `saves` is how many there were before it."""
+        name, host = role.job.name, role.job.node
+        deadline = self.fleet.clock.monotonic() + PATIENCE_S
+        while self.fleet.clock.monotonic() < deadline:
+            described = await self.client.acall("describe")
+            if all(item["name"] != host or item["state"] == "terminated" for item in described["hosts"]):
+                break
+            with contextlib.suppress(ReprieveError):
+                _, job = await self.fleet.job_status(self.fleet.node(host), self.fleet.job(name).uid)
+                saves = max(saves, 0 if job is None else self._saves(job))
+            await self.fleet.clock.pause(0.3)
+        self.said(
+            f"{host} is gone. Its guard heard the notice; the last save of {name} before the end was 1.{saves}."
+        )
 
     async def _until_reclaim(self, before: int, name: str) -> None:
         deadline = self.fleet.clock.monotonic() + PATIENCE_S
