@@ -8,7 +8,6 @@ import tempfile
 from pathlib import Path
 
 from backends.errors import ReprieveError
-from backends.practice.hostinit import descendants
 
 
 def examples() -> Path:
@@ -42,21 +41,24 @@ async def uninterrupted(argv: tuple[str, ...]) -> str:
         return (Path(place) / "DONE").read_text().split()[0]
 
 
-def living(directory: str, daemon: int) -> list[int]:
-    """Process ids below the fleet's `daemon` that work in `directory` (`--directory` of the example jobs).
+def living(directory: str, store: Path) -> list[int]:
+    """Process ids of this machine that work in `directory` (`--directory` of the example jobs), stopped ones left out.
 
-    Stopped ones are left out; so are those of another fleet on this machine, whose directories are called the same.
-    As root on Linux this sees into every host of the practice fleet.
+    As root on Linux this sees into every host of every practice fleet; only those that see `store` are of this one.
     """
     found = []
     wanted = b"\0--directory\0" + directory.encode() + b"\0"
-    for pid in descendants(daemon):
-        entry = Path(f"/proc/{pid}")
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
         try:
             words = (entry / "cmdline").read_bytes()
+            if wanted not in words:
+                continue
             state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
+            ours = directory.startswith(str(store.parent)) or str(store) in (entry / "mountinfo").read_text()
         except OSError:
             continue
-        if wanted in words and state not in "ZXTt":
-            found.append(pid)
+        if ours and state not in "ZXTt":
+            found.append(int(entry.name))
     return found

@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from backends.clean import clean
@@ -51,7 +52,7 @@ class Story:
         }
         try:
             await self._prepare()
-            async with self._watched(int(described["pid"])):
+            async with self._watched():
                 await self._lose(self.roles[0], None)
                 await self._lose(self.roles[1], NOTICE_S)
                 await self._until_done()
@@ -91,10 +92,10 @@ class Story:
         runs.close(self.fleet, opened.id)
 
     @contextlib.asynccontextmanager
-    async def _watched(self, daemon: int) -> AsyncIterator[None]:
+    async def _watched(self) -> AsyncIterator[None]:
         """The controller and the census run while the body does."""
         watch = Watch(self.fleet, self.detail, every_s=1.0)
-        tasks = [asyncio.create_task(watch.run()), asyncio.create_task(self._count(daemon))]
+        tasks = [asyncio.create_task(watch.run()), asyncio.create_task(self._count())]
         try:
             yield
         finally:
@@ -102,10 +103,11 @@ class Story:
             tasks[1].cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _count(self, daemon: int) -> None:
+    async def _count(self) -> None:
+        store = Path((self.fleet.context.store or "").removeprefix("file://"))
         while True:
             for role in self.roles:
-                found = await asyncio.to_thread(rehearsed.living, role.directory, daemon)
+                found = await asyncio.to_thread(rehearsed.living, role.directory, store)
                 self.census[role.job.name] = max(self.census.get(role.job.name, 0), len(found))
             await self.fleet.clock.pause(0.5)
 
