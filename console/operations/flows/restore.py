@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from backends.clock import parse_utc
 from backends.errors import NoProofError, ReprieveError
 from backends.ids import new_nonce
 from backends.ledger.locks import only_runner
@@ -52,6 +53,7 @@ class _Restore(Choosing, Asking, Ending):
                 detected_at=self.wish.detected_at or self.fleet.clock.wall(),
                 no_node_s=self.wish.no_node_s,
                 from_node=evidence.running.target if evidence.running else None,
+                proven_at=self.proven_at(evidence),
                 running_at=known.running_at if known is not None else None,
             )
         while True:
@@ -75,6 +77,12 @@ class _Restore(Choosing, Asking, Ending):
                         hint="its checkpoints are untouched; see `reprieve checkpoints list` and `reprieve fleet doctor`",
                     )
             evidence = await gather(self.fleet, self.job, self.failed)
+
+    def proven_at(self, evidence: Evidence) -> float | None:
+        """When the end of the old process was first proven, as far as it is at the beginning."""
+        if self.wish.cause == "reclaim" and self.wish.detected_at is not None:
+            return self.wish.detected_at
+        return parse_utc(evidence.proof.at) if evidence.proof is not None and evidence.proof.at else None
 
     def observed(self, evidence: Evidence) -> Observed:
         highest, running = evidence.lineage.highest, evidence.running
