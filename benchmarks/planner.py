@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.common import median_s, ratio, report
-from planner.law import exposures, makespan_law
+from planner.arrays.law import exposures, makespan_law
 from planner.makespan import expected_makespan
 
 H, RATE, SAVE, RESTORE, TAU = 24.0, 0.125, 0.01, 0.05, 0.5

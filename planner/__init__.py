@@ -23,11 +23,11 @@ _HOMES = {
     ),
     "planner.makespan": ("Makespan", "expected_makespan", "no_resume", "break_even_no_resume", "mean_time_lost", "gang"),
     "planner.hazards": ("band_edges", "hazard_of_share", "rate_of_share", "rate_of_launch_share", "posterior"),
-    "planner.lifetimes": ("Bathtub", "weibull_no_resume", "weibull_conditional", "fixed_gap_no_resume"),
+    "planner.lives.lifetimes": ("Bathtub", "weibull_no_resume", "weibull_conditional", "fixed_gap_no_resume"),
     "planner.deadline": ("p_finish_no_resume", "p_finish_saved", "p_finish_fixed_loss", "guard"),
-    "planner.law": ("Law", "makespan_law", "exposures"),
+    "planner.arrays.law": ("Law", "makespan_law", "exposures"),
     "planner.billing": ("RULES", "Rule", "billed_seconds", "paid_share"),
-    "planner.plan_inputs": ("PlanInputs", "PlanError"),
+    "planner.plan.inputs": ("PlanInputs", "PlanError"),
     "planner.advice": ("evaluate",),
 }  # fmt: skip
 _WHERE = {name: module for module, names in _HOMES.items() for name in names}

@@ -8,13 +8,12 @@ reclaimed in it); λ reclaims per exposed hour; w exposure (τ + C, the last pie
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from planner.special import exp, expm1, log10_expm1
 
 
-@dataclass(frozen=True)
-class Makespan:
+class Makespan(NamedTuple):
     """Expectations of one plan."""
 
     pieces: int
@@ -95,8 +94,7 @@ def mean_time_lost(exposure_hours: float, rate_per_hour: float) -> float:
     return 1.0 / rate_per_hour - exposure_hours / expm1(x)
 
 
-@dataclass(frozen=True)
-class NoResume:
+class NoResume(NamedTuple):
     """A job that starts again from the beginning after every reclaim."""
 
     expected_hours: float  # (e^{λH} - 1)/λ; infinite when beyond a double
@@ -134,8 +132,7 @@ def break_even_no_resume(discount: float) -> float | None:
     return x
 
 
-@dataclass(frozen=True)
-class Gang:
+class Gang(NamedTuple):
     """n nodes that all stop when one goes, reclaimed independently."""
 
     rate_per_hour: float  # nλ

@@ -230,7 +230,8 @@ def convert(argument: Argument, text: str, source: str) -> Any:
             return _QUANTITIES[kind](text)
         except ValueError as error:
             words_ = f", or {', '.join(argument.choices)}" if argument.choices else ""
-            raise usage(f"{source}: {error}{words_}") from None
+            allowed = f" ({argument.allowed})" if argument.allowed else ""
+            raise usage(f"{source}: {error}{words_}{allowed}") from None
     return _word(kind, text, source)
 
 

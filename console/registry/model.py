@@ -24,6 +24,7 @@ class Argument:
     choices: tuple[str, ...] = ()
     default: str | None = None  # as typed
     short: str | None = None  # one letter
+    allowed: str = ""  # the allowed range, for the message about a value that is no quantity
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import pytest
 
 from planner.deadline import p_finish_fixed_loss, p_finish_no_resume, p_finish_saved
 from planner.economics import self_consistent_reclaims
-from planner.law import Exposure, exposures, makespan_law
+from planner.arrays.law import Exposure, exposures, makespan_law
 from planner.makespan import expected_makespan, no_resume
 
 

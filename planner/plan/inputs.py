@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from planner.billing import RULES
-from planner.hazards import Basis
+if TYPE_CHECKING:
+    from planner.hazards import Basis
+
+PER_SECOND = "per-second"
 
 
 class PlanError(ValueError):
     """An input is missing, contradicts another, or is out of range; the text names option, value and range."""
 
 
-@dataclass(frozen=True)
-class PlanInputs:
+class PlanInputs(NamedTuple):
     """Inputs of one plan; None is "not given". Option names are those of `reprieve plan`, in snake_case."""
 
     hours: float  # H > 0
@@ -41,11 +41,16 @@ class PlanInputs:
     nodes: int = 1
     deadline: float | None = None  # T > 0, from the start
     no_resume: bool = False
-    billing: str = "per-second"
+    billing: str = PER_SECOND
     history_node_hours: float | None = None  # T of definition 8
     history_reclaims: int = 0  # k
-    max_overhead: float | None = None  # largest share of time spent saving
-    sources: dict[str, str] = field(default_factory=dict)  # name → where the value came from
+    max_overhead: float | None = None  # largest share of time spent saving, C/τ
+    early_failure_share: float = 0.0  # 0 ≤ F < 1: launches lost before the job makes progress
+    lifetime: str | None = None  # weibull:k,η or bathtub:A,t1,t2,b; hours
+    store_price: float | None = None  # USD per GiB and month
+    transfer_price: float | None = None  # USD per GiB moved to or from the store
+    keep: int = 3  # checkpoints kept
+    sources: tuple[tuple[str, str], ...] = ()  # (name, where the value came from)
 
     @property
     def transfer_hours(self) -> float | None:
@@ -53,6 +58,27 @@ class PlanInputs:
         if self.size is None or self.bandwidth is None:
             return None
         return self.size / self.bandwidth / 3600.0
+
+    @property
+    def launches_per_reclaim(self) -> float:
+        """1/(1 - F): a replacement that fails early is launched again."""
+        return 1.0 / (1.0 - self.early_failure_share)
+
+    @property
+    def effective_lost_hours(self) -> float | None:
+        """L with what early failures add: each costs at most another L."""
+        return None if self.lost is None else self.lost * self.launches_per_reclaim
+
+    @property
+    def effective_restore_hours(self) -> float | None:
+        """R with what early failures add: each is billed at most one more restore."""
+        restore = self.restore_hours
+        return None if restore is None else restore * self.launches_per_reclaim
+
+    @property
+    def effective_wait_hours(self) -> float:
+        """D with what early failures add: each waits once more."""
+        return self.wait * self.launches_per_reclaim
 
     @property
     def save_hours(self) -> float | None:
@@ -75,6 +101,17 @@ class PlanInputs:
             return self.upload
         transfer = self.transfer_hours
         return transfer if self.checkpoint_cost is not None and transfer is not None else 0.0
+
+    @property
+    def has_money(self) -> bool:
+        """Whether prices of nodes, storage or transfer were given."""
+        prices = (self.spot_price, self.on_demand_price, self.store_price, self.transfer_price)
+        return any(price is not None for price in prices)
+
+    @property
+    def fixed_interval_hours(self) -> float | None:
+        """τ when the user gave one, None for auto."""
+        return None if self.interval is None or self.interval == "auto" else float(self.interval)
 
     @property
     def d(self) -> float:
@@ -110,6 +147,10 @@ _RANGES: dict[str, tuple[float, bool, float, bool]] = {
     "history_node_hours": (0, True, math.inf, False),
     "history_reclaims": (0, True, math.inf, False),
     "max_overhead": (0, False, math.inf, False),
+    "early_failure_share": (0, True, 1, False),
+    "store_price": (0, True, math.inf, False),
+    "transfer_price": (0, True, math.inf, False),
+    "keep": (1, True, math.inf, False),
 }
 
 
@@ -153,27 +194,27 @@ def _check_twice(inputs: PlanInputs) -> None:
     prices = _given(inputs, "spot_price", "on_demand_price")
     if inputs.discount is not None and prices and inputs.pool is None:
         _refuse(["--discount", *prices], "say the same thing twice: give the discount or both prices")
-    if inputs.reclaims is not None and inputs.rate is not None:
-        _refuse(["--reclaims", "--rate"], "say the same thing twice: give one")
+    for first, second in (("reclaims", "rate"), ("lifetime", "reclaims"), ("lifetime", "rate"), ("lifetime", "band")):
+        if None not in (getattr(inputs, first), getattr(inputs, second)):
+            _refuse([option(first), option(second)], "say the same thing twice: give one")
     if inputs.lost is not None:
         others = _given(inputs, "checkpoint_cost", "restore", "upload", "interval")
         if others:
             _refuse(["--lost", *others], "cannot stand together: L is given, or follows from C and R")
-    if inputs.billing not in RULES:
-        raise PlanError(f"--billing is {inputs.billing!r}; one of {', '.join(RULES)} is expected")
+    if inputs.billing != PER_SECOND:
+        from planner.billing import RULES
+
+        if inputs.billing not in RULES:
+            raise PlanError(f"--billing is {inputs.billing[:40]!r}; one of {', '.join(RULES)} is expected")
 
 
 def _check_missing(inputs: PlanInputs) -> None:
     if inputs.discount is None and (inputs.spot_price is None or inputs.on_demand_price is None):
         raise PlanError("--discount, or both --spot-price and --on-demand-price, are needed")
-    if (
-        inputs.reclaims is None
-        and inputs.rate is None
-        and inputs.band is None
-        and inputs.history_node_hours is None
-    ):
+    if not _given(inputs, "reclaims", "rate", "band", "history_node_hours", "lifetime"):
         raise PlanError(
-            "one of --reclaims, --rate, --band with --band-basis, or --pool is needed: how often is it reclaimed?"
+            "one of --reclaims, --rate, --band with --band-basis, --pool or --lifetime is needed: "
+            "how often is it reclaimed?"
         )
     if inputs.band is not None and inputs.band_basis is None:
         raise PlanError(
@@ -185,10 +226,16 @@ def _check_missing(inputs: PlanInputs) -> None:
         raise PlanError(
             "--mean-run is needed with --band-basis launch: the mean run that users end themselves"
         )
-    if (inputs.size is None) != (inputs.bandwidth is None):
-        raise PlanError("--size and --bandwidth are needed together")
+    if inputs.bandwidth is not None and inputs.size is None:
+        raise PlanError("--size is needed with --bandwidth: a rate alone is no time")
+    if inputs.size is not None and not _given(inputs, "bandwidth", "store_price", "transfer_price"):
+        raise PlanError("--bandwidth is needed with --size: a size alone is no time")
+    if inputs.size is None and _given(inputs, "store_price", "transfer_price"):
+        raise PlanError("--size is needed with --store-price and --transfer-price")
     if inputs.lost is None and not inputs.no_resume:
         _check_loss(inputs)
+    if inputs.max_overhead is not None and inputs.save_hours is None:
+        raise PlanError("--max-overhead needs --checkpoint-cost: without the cost of a save there is nothing to cap")
     if inputs.interval is not None and inputs.save_hours is None:
         raise PlanError("--interval needs --checkpoint-cost and --restore, or --size and --bandwidth")
 
@@ -199,12 +246,13 @@ def _check_loss(inputs: PlanInputs) -> None:
         raise PlanError(missing)
     if inputs.restore_hours is None:
         raise PlanError("--restore is needed with --checkpoint-cost (0s is allowed)")
-    if inputs.save_hours == 0 and inputs.interval in (None, "auto"):
+    tau = inputs.fixed_interval_hours
+    if inputs.save_hours == 0 and tau is None:
         raise PlanError(
             "--checkpoint-cost is 0: saves that cost nothing have no best interval; give --interval"
         )
-    if isinstance(inputs.interval, float) and inputs.upload_hours > inputs.interval:
+    if tau is not None and inputs.upload_hours > tau:
         raise PlanError(
-            f"--upload is {inputs.upload_hours * 3600:g} s, longer than --interval {inputs.interval * 3600:g} s: "
+            f"--upload is {inputs.upload_hours * 3600:g} s, longer than --interval {tau * 3600:g} s: "
             "an upload must end before the next save begins"
         )

@@ -1,0 +1,69 @@
+"""The deadline of a plan: the chance to finish, by the law that belongs to its loss model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from planner import deadline
+from planner.makespan import piece_count
+from planner.plan.costs import Bill
+from planner.plan.inputs import PlanInputs
+
+if TYPE_CHECKING:
+    from planner.arrays.law import Law
+
+
+def deadline_part(inputs: PlanInputs, bill: Bill) -> tuple[dict[str, Any], list[str]]:
+    """`deadline` of the document and warnings; numpy is loaded only for the law with saves."""
+    limit, rate = inputs.deadline or 0.0, bill.rate_per_hour
+    warnings = []
+    if limit < inputs.hours:
+        warnings.append(
+            f"the deadline of {limit:g} h is shorter than the work of {inputs.hours:g} h: it cannot be met"
+        )
+        chance = 0.0
+    elif inputs.no_resume:
+        chance = _unsaved(inputs, rate, limit)
+    elif inputs.lost is not None:
+        lost, wait = inputs.effective_lost_hours or 0.0, inputs.effective_wait_hours
+        chance = deadline.p_finish_fixed_loss(inputs.hours, rate, lost, limit, wait_hours=wait).p_finish
+    else:
+        chance = _with_saves(inputs, bill, limit)
+    latest = limit - inputs.hours - (inputs.restore_hours or 0.0)
+    return {"hours": limit, "p_finish": chance, "latest_switch_hours": latest}, warnings
+
+
+def _unsaved(inputs: PlanInputs, rate: float, limit: float) -> float:
+    """Without a resume; waits are added by the lattice, which needs numpy."""
+    wait = inputs.effective_wait_hours
+    if wait == 0 or rate == 0 or limit <= inputs.hours:
+        return deadline.p_finish_no_resume(inputs.hours, rate, limit)
+    from planner.arrays.law import Exposure, makespan_law
+
+    law = makespan_law((Exposure(1, inputs.hours, 0.0),), rate, wait, limit - inputs.hours)
+    return float(law.cdf[-1])
+
+
+def law_of(inputs: PlanInputs, bill: Bill, slack_hours: float) -> Law:
+    """The law of wall time of a plan with saves, up to `slack_hours` beyond the failure-free time."""
+    from planner.arrays.law import exposures, makespan_law
+
+    save = inputs.save_hours or 0.0
+    tau = bill.interval_hours or inputs.hours
+    upload = inputs.upload_hours if bill.interval_hours is not None else 0.0
+    pieces = piece_count(inputs.hours, tau)
+    end = inputs.hours - (pieces - 1) * tau
+    if upload > 0 and pieces >= 2 and end <= upload:
+        pieces, end = pieces - 1, end + tau
+    kinds = exposures(pieces, tau + save, end, inputs.effective_restore_hours or 0.0, upload)
+    return makespan_law(kinds, bill.rate_per_hour, inputs.effective_wait_hours, slack_hours)
+
+
+def _with_saves(inputs: PlanInputs, bill: Bill, limit: float) -> float:
+    if limit < bill.failure_free_hours:
+        return 0.0
+    if bill.rate_per_hour == 0:
+        return 1.0
+    slack = limit - bill.failure_free_hours
+    law = law_of(inputs, bill, max(slack, 1e-9))
+    return law.atom if slack <= 0 else float(law.cdf[-1])
