@@ -71,7 +71,8 @@ def expected_makespan(
         reclaims = _with_upload(pieces, middle, end, rate_per_hour, restore_hours, upload_hours)
         billed = reclaims / rate_per_hour
     else:
-        hits = (pieces - 1) * expm1(rate_per_hour * middle) + expm1(rate_per_hour * end)
+        before = (pieces - 1) * expm1(rate_per_hour * middle) if pieces > 1 else 0.0
+        hits = before + expm1(rate_per_hour * end)
         reclaims = exp(rate_per_hour * restore_hours) * hits if restore_can_be_hit else hits
         billed = (
             reclaims / rate_per_hour if restore_can_be_hit else hits * (1.0 / rate_per_hour + restore_hours)
@@ -82,7 +83,7 @@ def expected_makespan(
 
 def _with_upload(pieces: int, middle: float, end: float, rate: float, restore: float, upload: float) -> float:
     first = exp(rate * restore) * expm1(rate * (middle + upload))
-    rest = (pieces - 2) * expm1(rate * middle) + expm1(rate * (end - upload))
+    rest = ((pieces - 2) * expm1(rate * middle) if pieces > 2 else 0.0) + expm1(rate * (end - upload))
     return first + exp(rate * (restore + upload)) * rest
 
 

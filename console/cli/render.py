@@ -40,6 +40,11 @@ class Renderer:
         self.output = output
         self._colour = colour and output in TABLES
 
+    @property
+    def colour(self) -> bool:
+        """Whether text for people may hold colour."""
+        return self._colour
+
     def document(self, document: Document, table: Callable[[Document], str] | None = None) -> None:
         """One result. `table` makes the text for people; without it keys and values are shown in two columns."""
         if self.output in TABLES:

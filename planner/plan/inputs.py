@@ -161,7 +161,15 @@ def option(name: str) -> str:
 
 def check(inputs: PlanInputs) -> None:
     """Raise PlanError for the first thing wrong: ranges first, then what is given twice, then what is missing."""
-    for name, (low, low_in, high, high_in) in _RANGES.items():
+    check_ranges(inputs, tuple(_RANGES))
+    _check_twice(inputs)
+    _check_missing(inputs)
+
+
+def check_ranges(inputs: PlanInputs, names: tuple[str, ...]) -> None:
+    """Raise PlanError for the first of these inputs that is out of its range."""
+    for name in names:
+        low, low_in, high, high_in = _RANGES[name]
         value = getattr(inputs, name)
         if value is None or value == "auto":
             continue
@@ -172,8 +180,6 @@ def check(inputs: PlanInputs) -> None:
             raise PlanError(
                 f"{option(name)} is {value:g}; {_range_words(low, low_in, high)} is expected{meant}"
             )
-    _check_twice(inputs)
-    _check_missing(inputs)
 
 
 def _range_words(low: float, low_in: bool, high: float) -> str:

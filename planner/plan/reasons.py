@@ -9,12 +9,12 @@ from planner.plan.costs import Bill
 from planner.plan.inputs import PlanInputs
 from planner.plan.rates import Rates
 
-_UNITS = {
+UNITS = {
     "hours": "hours", "lost": "lost_hours", "checkpoint_cost": "checkpoint_cost_hours", "restore": "restore_hours",
     "upload": "upload_hours", "wait": "wait_hours", "deadline": "deadline_hours", "mean_run": "mean_run_hours",
     "rate": "rate_per_hour", "size": "size_bytes", "bandwidth": "bandwidth_bytes_per_s", "notice": "notice_s",
     "spot_price": "spot_price_usd_per_hour", "on_demand_price": "on_demand_price_usd_per_hour",
-    "store_price": "store_price_usd_per_gib_month", "transfer_price": "transfer_price_usd_per_gib",
+    "interval": "interval_hours", "store_price": "store_price_usd_per_gib_month", "transfer_price": "transfer_price_usd_per_gib",
 }  # fmt: skip
 
 
@@ -24,7 +24,7 @@ def as_used(inputs: PlanInputs) -> dict[str, Any]:
     for name, value in inputs._asdict().items():
         if value is None or name in ("sources", "interval") or name.startswith("history"):
             continue
-        document[_UNITS.get(name, name)] = value
+        document[UNITS.get(name, name)] = value
     document["discount"] = inputs.d
     if inputs.save_hours is not None and not inputs.no_resume:
         tau = inputs.fixed_interval_hours
