@@ -12,17 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from planner.makespan import Exposure
+
 Floats = npt.NDArray[np.float64]
 _TILT = 1e-7  # |z|^N of the inversion circle: aliasing against rounding
-
-
-@dataclass(frozen=True)
-class Exposure:
-    """`count` exposures of one kind: first try and, after a reclaim, tries of `restore + hours`."""
-
-    count: int
-    hours: float
-    restore_hours: float
 
 
 @dataclass(frozen=True)
@@ -43,22 +36,6 @@ class Law:
         return float(np.interp(max(slack, 0.0), grid, self.cdf))
 
 
-def exposures(
-    pieces: int, middle_hours: float, end_hours: float, restore_hours: float, upload_hours: float
-) -> tuple[Exposure, ...]:
-    """The exposures of contract definition 3, an overlapped upload as extra restore."""
-    if pieces == 1:
-        return (Exposure(1, end_hours, restore_hours),)
-    if upload_hours == 0:
-        return (Exposure(pieces - 1, middle_hours, restore_hours), Exposure(1, end_hours, restore_hours))
-    later = restore_hours + upload_hours
-    return (
-        Exposure(1, middle_hours + upload_hours, restore_hours),
-        Exposure(pieces - 2, middle_hours, later),
-        Exposure(1, end_hours - upload_hours, later),
-    )
-
-
 def makespan_law(
     kinds: tuple[Exposure, ...],
     rate_per_hour: float,
@@ -68,15 +45,15 @@ def makespan_law(
     points: int = 4096,
 ) -> Law:
     """The law of wall time for slack from 0 to `slack_hours`, in `points` steps."""
-    free = sum(kind.count * kind.hours for kind in kinds)
+    free = sum(kind.times * kind.hours for kind in kinds)
     step = slack_hours / points
     size = 1 << math.ceil(math.log2(4 * points))
     radius = _TILT ** (1.0 / size)
     atom = math.exp(-rate_per_hour * free)
     product = np.ones(size // 2 + 1, dtype=np.complex128)
     for kind in kinds:
-        if kind.count:
-            product = product * _transform(kind, rate_per_hour, wait_hours, step, size, radius) ** kind.count
+        if kind.times:
+            product = product * _transform(kind, rate_per_hour, wait_hours, step, size, radius) ** kind.times
     mass = np.fft.irfft(product, size)[: points + 1] * radius ** -np.arange(points + 1)
     mass[0] -= atom  # continuous mass that the lattice put on slack 0
     cumulative = np.cumsum(mass)

@@ -33,6 +33,12 @@ class Schedule:
     fixed_interval_hours: float
     fixed_expected_billed_hours: float
     unit_hours: float
+    choices: npt.NDArray[np.int64]  # [units left, age in units]: units until the next save
+
+    def next_units(self, units_left: int, age_hours: float) -> int:
+        """Units of work until the next save, for what is left and the node's age."""
+        at = min(max(round(age_hours / self.unit_hours), 0), self.choices.shape[1] - 1)
+        return int(self.choices[units_left][at]) or units_left
 
 
 class _Grid:
@@ -89,7 +95,9 @@ def age_aware(law: Law, hours: float, save_hours: float, restore_hours: float, *
     fixed = {i: float(_solve(grid, i)[0][units][0]) for i in candidates}
     best = min(fixed, key=lambda i: fixed[i])
     steps = _walk(grid, choices)
-    return Schedule(float(values[units][0]), steps, best * grid.unit, fixed[best], grid.unit)
+    return Schedule(
+        float(values[units][0]), steps, best * grid.unit, fixed[best], grid.unit, np.stack(choices)
+    )
 
 
 def _solve(grid: _Grid, only: int | None) -> tuple[list[Floats], list[npt.NDArray[np.int64]]]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from collections.abc import Callable
 
 from planner.economics import self_consistent_reclaims
-from planner.makespan import expected_makespan, no_resume
+from planner.makespan import Exposure, deviation, expected_makespan, exposures, no_resume, piece_count
 from planner.plan.inputs import PlanError, PlanInputs
 from planner.special import bisect
 
@@ -60,6 +60,32 @@ def bill_at(inputs: PlanInputs, rate: float, interval: float | None) -> Bill:
     each = span.lost_hours_per_reclaim if 0 < span.expected_reclaims < math.inf else None
     billed, reclaims, free = span.expected_billed_hours, span.expected_reclaims, span.failure_free_hours
     return Bill(rate, billed, reclaims, free, each, interval)
+
+
+def kinds_of(inputs: PlanInputs, bill: Bill) -> tuple[Exposure, ...]:
+    """The exposures of a bill with saves, or the whole job as one."""
+    restore = inputs.effective_restore_hours or 0.0
+    if inputs.no_resume or bill.interval_hours is None:
+        return (Exposure(1, inputs.hours, 0.0 if inputs.no_resume else restore),)
+    save, upload, tau = inputs.save_hours or 0.0, inputs.upload_hours, bill.interval_hours
+    pieces = piece_count(inputs.hours, tau)
+    end = inputs.hours - (pieces - 1) * tau
+    if upload > 0 and pieces >= 2 and end <= upload:
+        pieces, end = pieces - 1, end + tau
+    return exposures(pieces, tau + save, end, restore, upload)
+
+
+def wall_deviation(inputs: PlanInputs, bill: Bill) -> float:
+    """Standard deviation of the wall time, hours; infinite for a plan that never finishes.
+
+    With L the count is generalised Poisson, of variance λH/(1 - λL)³.
+    """
+    rate, lost = bill.rate_per_hour, inputs.effective_lost_hours
+    if bill.never_finishes:
+        return math.inf
+    if lost is not None and not inputs.no_resume:
+        return (lost + inputs.effective_wait_hours) * math.sqrt(rate * inputs.hours / (1.0 - rate * lost) ** 3)
+    return deviation(kinds_of(inputs, bill), rate, inputs.effective_wait_hours)
 
 
 def bill_of_reclaims(inputs: PlanInputs, reclaims: float, interval: float | None) -> Bill:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from planner import deadline
-from planner.makespan import piece_count
-from planner.plan.costs import Bill
+from planner.plan.costs import Bill, kinds_of
 from planner.plan.inputs import PlanInputs
 
 if TYPE_CHECKING:
@@ -38,7 +37,8 @@ def _unsaved(inputs: PlanInputs, rate: float, limit: float) -> float:
     wait = inputs.effective_wait_hours
     if wait == 0 or rate == 0 or limit <= inputs.hours:
         return deadline.p_finish_no_resume(inputs.hours, rate, limit)
-    from planner.arrays.law import Exposure, makespan_law
+    from planner.arrays.law import makespan_law
+    from planner.makespan import Exposure
 
     law = makespan_law((Exposure(1, inputs.hours, 0.0),), rate, wait, limit - inputs.hours)
     return float(law.cdf[-1])
@@ -46,17 +46,9 @@ def _unsaved(inputs: PlanInputs, rate: float, limit: float) -> float:
 
 def law_of(inputs: PlanInputs, bill: Bill, slack_hours: float) -> Law:
     """The law of wall time of a plan with saves, up to `slack_hours` beyond the failure-free time."""
-    from planner.arrays.law import exposures, makespan_law
+    from planner.arrays.law import makespan_law
 
-    save = inputs.save_hours or 0.0
-    tau = bill.interval_hours or inputs.hours
-    upload = inputs.upload_hours if bill.interval_hours is not None else 0.0
-    pieces = piece_count(inputs.hours, tau)
-    end = inputs.hours - (pieces - 1) * tau
-    if upload > 0 and pieces >= 2 and end <= upload:
-        pieces, end = pieces - 1, end + tau
-    kinds = exposures(pieces, tau + save, end, inputs.effective_restore_hours or 0.0, upload)
-    return makespan_law(kinds, bill.rate_per_hour, inputs.effective_wait_hours, slack_hours)
+    return makespan_law(kinds_of(inputs, bill), bill.rate_per_hour, inputs.effective_wait_hours, slack_hours)
 
 
 def _with_saves(inputs: PlanInputs, bill: Bill, limit: float) -> float:

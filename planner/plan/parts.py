@@ -8,7 +8,7 @@ from planner import economics
 from planner.makespan import break_even_no_resume
 from planner.makespan import no_resume as unsaved
 from planner.plan.choice import Choice
-from planner.plan.costs import BEYOND, Bill, bill_at, break_even_rate
+from planner.plan.costs import BEYOND, Bill, bill_at, break_even_rate, wall_deviation
 from planner.plan.inputs import PlanInputs
 from planner.plan.rates import Rates
 
@@ -115,6 +115,7 @@ def makespan(inputs: PlanInputs, bill: Bill) -> Document:
     return {
         "expected_billed_hours": finite(bill.billed_hours),
         "expected_wall_hours": finite(wall),
+        "wall_deviation_hours": finite(wall_deviation(inputs, bill)),
         "failure_free_hours": bill.failure_free_hours,
         "expected_reclaims": finite(bill.reclaims),
     }
