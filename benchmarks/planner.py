@@ -55,7 +55,9 @@ def sweep_s() -> tuple[float, float, float]:
     def blocks() -> None:
         for start in range(0, CELLS, WIDTH):
             part = slice(start, start + WIDTH)
-            closed.cost(*(values[part] for values in ins), out=closed.Costs(*(values[part] for values in out)))
+            closed.cost(
+                *(values[part] for values in ins), out=closed.Costs(*(values[part] for values in out))
+            )
 
     times = interleaved_s({"copy": copy, "whole": whole, "blocks": blocks})
     return times["copy"], times["whole"], times["blocks"]

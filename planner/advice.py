@@ -18,7 +18,7 @@ Document = dict[str, Any]
 
 def evaluate(inputs: PlanInputs) -> Document:
     """The whole answer. Raises PlanError (a ValueError) naming the option for anything wrong."""
-    check(inputs)
+    inputs = check(inputs)
     rates = resolve(inputs)
     choice = choose(inputs, rates)
     tau = charged(inputs, choice)
@@ -57,7 +57,7 @@ def bill_of(inputs: PlanInputs, rates: Rates, tau: float | None) -> Bill:
 
 def bill_and_choice(inputs: PlanInputs) -> tuple[Bill, Choice | None, Rates]:
     """The bill alone, without the document around it: for rankings, sweeps and curves."""
-    check(inputs)
+    inputs = check(inputs)
     rates = resolve(inputs)
     choice = choose(inputs, rates)
     return bill_of(inputs, rates, charged(inputs, choice)), choice, rates

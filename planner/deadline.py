@@ -8,10 +8,10 @@ Every law has an atom at the failure-free time: "finish by then" is never simply
 from __future__ import annotations
 
 import math
+from decimal import Decimal, localcontext
 from typing import NamedTuple
 
 from planner.special import bisect, expm1
-from decimal import Decimal, localcontext
 
 _DIGITS = 60
 _FAR = 60  # multiples of H from which one exponential is the whole law

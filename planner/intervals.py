@@ -39,6 +39,8 @@ def exact(rate_per_hour: float, save_hours: float) -> float:
     Found by Newton's method on x + expm1(-(x + λC)), which stays accurate where the Lambert form cancels.
     """
     c = rate_per_hour * save_hours
+    if c < 1e-32:  # the next term, a share √(2c)/3 of the first, is below the last bit
+        return young(rate_per_hour, save_hours)
     x = min(math.sqrt(2.0 * c), 1.0)
     for _ in range(60):
         value = x + math.expm1(-(x + c))

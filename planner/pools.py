@@ -96,7 +96,9 @@ class _Bills:
 
 def _row(job: PlanInputs, offer: Offer, bills: _Bills) -> Ranked:
     nothing = Ranked(offer.name, None, None, None, None, None, None, None, None, None, None, None, None)
-    full = None if offer.on_demand_usd_per_hour is None else job.nodes * job.hours * offer.on_demand_usd_per_hour
+    full = (
+        None if offer.on_demand_usd_per_hour is None else job.nodes * job.hours * offer.on_demand_usd_per_hour
+    )
     if offer.band is None:
         return nothing._replace(on_demand_cost_usd=full, reason="its interruption figure is unknown")
     bill, chance = bills.at(offer.band)

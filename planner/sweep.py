@@ -60,7 +60,9 @@ def parse_axis(text: str, parse: Parse) -> Axis:
     name = name.strip().replace("-", "_")
     if not equals or name not in NUMERIC:
         known = ", ".join(item.replace("_", "-") for item in NUMERIC)
-        raise PlanError(f"--grid is {text[:60]!r}; NAME=LO..HI:STEPS[log] or NAME=A,B,C is expected, NAME one of {known}")
+        raise PlanError(
+            f"--grid is {text[:60]!r}; NAME=LO..HI:STEPS[log] or NAME=A,B,C is expected, NAME one of {known}"
+        )
     low, dots, rest = values.partition("..")
     if not dots:
         found = tuple(parse(name, part) for part in values.split(",") if part.strip())

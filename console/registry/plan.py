@@ -13,7 +13,11 @@ COMMANDS: tuple[Command, ...] = (
         handler="console.cli.commands.plan:run",
         arguments=(
             *EVERYTHING,
-            Argument("plot", "draw cost against interval, saving against r, and the law of the makespan", kind="flag"),
+            Argument(
+                "plot",
+                "draw cost against interval, saving against r, and the law of the makespan",
+                kind="flag",
+            ),
             Argument("check", "exit 8 when spot does not pay or the job never finishes", kind="flag"),
         ),
         examples=(
@@ -44,8 +48,12 @@ COMMANDS: tuple[Command, ...] = (
         summary="the same over a grid of inputs",
         handler="console.cli.commands.plan_sweep:run",
         arguments=(
-            Argument("grid", "NAME=LO..HI:STEPS[log], or NAME=A,B,C; may be repeated", required=True, many=True),
-            Argument("on", "dask://HOST:PORT: hand the chunks to a Dask cluster of your own (extra reprieve[dask])"),
+            Argument(
+                "grid", "NAME=LO..HI:STEPS[log], or NAME=A,B,C; may be repeated", required=True, many=True
+            ),
+            Argument(
+                "on", "dask://HOST:PORT: hand the chunks to a Dask cluster of your own (extra reprieve[dask])"
+            ),
             Argument("workers", "threads (default: one a core)", kind="int", allowed="at least 1"),
             Argument("plot", "draw curves (one axis) or a heat map (two axes)", kind="flag"),
             *EVERYTHING,

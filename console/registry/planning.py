@@ -7,8 +7,17 @@ from console.registry.model import Argument
 FINITE = "a finite number, at least 0"
 
 JOB = (
-    Argument("job", "take hours, interval, deadline and pool from this job's record; what is typed wins", kind="job"),
-    Argument("hours", "useful work of the job in hours (24) or as a duration (36h)", kind="hours", allowed="more than 0"),
+    Argument(
+        "job",
+        "take hours, interval, deadline and pool from this job's record; what is typed wins",
+        kind="job",
+    ),
+    Argument(
+        "hours",
+        "useful work of the job in hours (24) or as a duration (36h)",
+        kind="hours",
+        allowed="more than 0",
+    ),
 )
 PRICE = (
     Argument(

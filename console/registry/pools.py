@@ -22,8 +22,14 @@ COMMANDS: tuple[Command, ...] = (
             Argument("os", "operating system (default linux)", kind="choice", choices=("linux", "windows")),
             Argument("max-band", "only pools whose band ends at or below this share (10%)", kind="fraction"),
             Argument("providers", "only these providers, comma separated (figures are there for aws)"),
-            Argument("gpu", "only types with this GPU and count, MODEL:N (H100:8); unknown types are left out"),
-            Argument("prices", "CSV of on-demand prices: columns region, instance_type, usd_per_hour, maybe os", kind="path"),
+            Argument(
+                "gpu", "only types with this GPU and count, MODEL:N (H100:8); unknown types are left out"
+            ),
+            Argument(
+                "prices",
+                "CSV of on-demand prices: columns region, instance_type, usd_per_hour, maybe os",
+                kind="path",
+            ),
             Argument("limit", "at most this many rows, best first", kind="int"),
             *JOB,
             *LOSS,

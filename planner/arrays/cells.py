@@ -11,9 +11,9 @@ import numpy.typing as npt
 from planner.advice import bill_and_choice
 from planner.arrays import closed
 from planner.plan.costs import BEYOND, Bill
-from planner.plan.inputs import PlanError, PlanInputs, check, check_ranges
+from planner.plan.inputs import MAY_BE_ZERO, SPARK_HOURS, PlanError, PlanInputs, check, check_ranges
 from planner.plan.parts import EVEN
-from planner.plan.rates import resolve
+from planner.plan.rates import NEVER, resolve
 from planner.plan.reasons import UNITS
 from planner.sweep import INTEGERS, Grid
 
@@ -50,7 +50,8 @@ def prepare(inputs: PlanInputs, grid: Grid) -> PlanInputs:
     """Check what every cell shares; returns the inputs of the first cell. PlanError for anything wrong."""
     for axis in grid.axes:
         for value in axis.values:
-            check_ranges(_with(inputs, {axis.name: value}), (axis.name,))
+            settled = 0.0 if axis.name in MAY_BE_ZERO and 0 < value < SPARK_HOURS else value
+            check_ranges(_with(inputs, {axis.name: settled}), (axis.name,))
     first = _with(inputs, {axis.name: axis.values[0] for axis in grid.axes})
     if "upload" in grid.names or "interval" in grid.names:  # cells with U > τ are invalid one by one
         check(first._replace(upload=None) if first.upload else first)
@@ -81,7 +82,13 @@ def block(inputs: PlanInputs, grid: Grid, start: int, stop: int) -> Block:
     verdicts = np.where(invalid, 4, verdicts).astype(np.int8)
     unknown = dead | invalid
     figures |= {"cost_in_on_demand_hours": price, "saving_fraction": saving, "expected_wall_hours": wall}
-    for name in ("reclaims", "billed_hours", "cost_in_on_demand_hours", "saving_fraction", "expected_wall_hours"):
+    for name in (
+        "reclaims",
+        "billed_hours",
+        "cost_in_on_demand_hours",
+        "saving_fraction",
+        "expected_wall_hours",
+    ):
         figures[name] = np.where(unknown, np.nan, figures[name])
     ordered = {name: figures[name] for name in FIGURES}
     if inputs.deadline is not None or "deadline" in axes:
@@ -94,7 +101,10 @@ def _axes(grid: Grid, start: int, stop: int) -> dict[str, Floats]:
     found: dict[str, Floats] = {}
     for axis in reversed(grid.axes):
         index, place = np.divmod(index, len(axis.values))
-        found[axis.name] = np.array(axis.values)[place]
+        values = np.array(axis.values)
+        if axis.name in MAY_BE_ZERO:
+            values = np.where(values < SPARK_HOURS, 0.0, values)
+        found[axis.name] = values[place]
     return {name: found[name] for name in grid.names}
 
 
@@ -107,15 +117,21 @@ def _launches(inputs: PlanInputs, axes: dict[str, Floats]) -> Floats | float:
 
 
 def _discount(inputs: PlanInputs, axes: dict[str, Floats]) -> Floats | float:
-    if "discount" in axes or ("spot_price" not in axes and "on_demand_price" not in axes):
-        return axes["discount"] if "discount" in axes else inputs.d
-    spot, full = _of(inputs.spot_price, axes, "spot_price"), _of(inputs.on_demand_price, axes, "on_demand_price")
+    if "discount" in axes:
+        return axes["discount"]
+    if "spot_price" not in axes and "on_demand_price" not in axes:
+        return inputs.d
+    spot, full = (
+        _of(inputs.spot_price, axes, "spot_price"),
+        _of(inputs.on_demand_price, axes, "on_demand_price"),
+    )
     return 1.0 - np.asarray(spot, float) / full
 
 
 def _with(inputs: PlanInputs, values: dict[str, float]) -> PlanInputs:
     changes: dict[str, Any] = {
-        name: int(value) if name in INTEGERS or name == "size" else float(value) for name, value in values.items()
+        name: int(value) if name in INTEGERS or name == "size" else float(value)
+        for name, value in values.items()
     }
     return inputs._replace(**changes)
 
@@ -145,7 +161,11 @@ def _fast(inputs: PlanInputs, axes: dict[str, Floats]) -> Fast | None:
     """Array arithmetic, where rate, loss and interval of a cell follow without a search."""
     if any(name in axes for name in ("mean_run", "size", "bandwidth", "max_overhead")):
         return None
-    hours, launches, fine = _of(inputs.hours, axes, "hours"), _launches(inputs, axes), np.zeros((), dtype=bool)
+    hours, launches, fine = (
+        _of(inputs.hours, axes, "hours"),
+        _launches(inputs, axes),
+        np.zeros((), dtype=bool),
+    )
     counted = "reclaims" in axes or inputs.reclaims is not None
     if "lost" in axes or inputs.lost is not None:
         lost = _of(inputs.lost, axes, "lost") * launches
@@ -153,6 +173,7 @@ def _fast(inputs: PlanInputs, axes: dict[str, Floats]) -> Fast | None:
             return None
         if counted:
             r = np.asarray(_of(inputs.reclaims, axes, "reclaims"), float)
+            r = np.where(r >= NEVER, r, 0.0)
             billed = hours + r * lost
             return r / billed, closed.Bills(billed, r, billed), np.nan, fine
         return _with_rate(closed.self_consistent, inputs, axes, hours, lost)
@@ -161,7 +182,10 @@ def _fast(inputs: PlanInputs, axes: dict[str, Floats]) -> Fast | None:
     if inputs.no_resume:
         return _with_rate(closed.no_resume, inputs, axes, hours)
     tau, upload = _of(inputs.fixed_interval_hours, axes, "interval"), _of(inputs.upload_hours, axes, "upload")
-    save, restore = _of(inputs.save_hours, axes, "checkpoint_cost"), _of(inputs.restore_hours, axes, "restore")
+    save, restore = (
+        _of(inputs.save_hours, axes, "checkpoint_cost"),
+        _of(inputs.restore_hours, axes, "restore"),
+    )
     rate = _rate(inputs, axes)
     bills = closed.expected_makespan(hours, rate, save, restore * launches, tau, np.minimum(upload, tau))
     return rate, bills, tau, np.asarray(upload, float) > tau
@@ -176,12 +200,15 @@ def _rate(inputs: PlanInputs, axes: dict[str, Floats]) -> Floats | float:
     """The gang's rate; a published figure or history is the same in every cell."""
     nodes = _of(float(inputs.nodes), axes, "nodes")
     if "rate" in axes or inputs.rate is not None:
-        return nodes * _of(inputs.rate, axes, "rate")
+        rate = np.asarray(_of(inputs.rate, axes, "rate"), float)
+        return np.asarray(nodes * np.where(rate >= NEVER, rate, 0.0))
     single = resolve(inputs._replace(nodes=1)).top
     return nodes * (single or 0.0)
 
 
-def _rows(axes: dict[str, Floats], names: tuple[str, ...], count: int) -> tuple[list[dict[str, float]], npt.NDArray[np.intp]]:
+def _rows(
+    axes: dict[str, Floats], names: tuple[str, ...], count: int
+) -> tuple[list[dict[str, float]], npt.NDArray[np.intp]]:
     """The distinct combinations of some axes, and which one each cell has."""
     used = [name for name in names if name in axes]
     if not used:
@@ -213,7 +240,9 @@ def _distinct(
     return figures, np.isnan(found[where, 0])
 
 
-def _chances(inputs: PlanInputs, axes: dict[str, Floats], unknown: npt.NDArray[np.bool_], count: int) -> Floats:
+def _chances(
+    inputs: PlanInputs, axes: dict[str, Floats], unknown: npt.NDArray[np.bool_], count: int
+) -> Floats:
     """The chance to finish by the deadline, scenario by scenario."""
     from planner.plan.deadline import deadline_part
 

@@ -25,7 +25,9 @@ class Costs(NamedTuple):
     saving_fraction: Floats
 
 
-def cost(hours: Number, discount: Number, reclaims: Number, lost_hours: Number, *, out: Costs | None = None) -> Costs:
+def cost(
+    hours: Number, discount: Number, reclaims: Number, lost_hours: Number, *, out: Costs | None = None
+) -> Costs:
     """H + rL, its price and saving; `out` reuses three arrays of the right shape."""
     if out is None:
         shape = np.broadcast_shapes(*(np.shape(value) for value in (hours, discount, reclaims, lost_hours)))

@@ -69,8 +69,10 @@ def _transform(
     retry = kind.hours + kind.restore_hours
     first = _dft(_truncated(rate, kind.hours, wait, step, size), size, radius)
     again = _dft(_truncated(rate, retry, wait, step, size), size, radius)
-    restore = _dft(_point(kind.restore_hours, step, size), size, radius)
     success = math.exp(-rate * retry)
+    if success == 0:  # no retry ever gets through
+        return np.full(size // 2 + 1, math.exp(-rate * kind.hours), dtype=np.complex128)
+    restore = _dft(_point(kind.restore_hours, step, size), size, radius)
     return math.exp(-rate * kind.hours) + first * restore * success / (1.0 - again)
 
 

@@ -32,7 +32,7 @@ def parse_law(text: str) -> Law:
         return weibull(*numbers)
     if numbers is not None and name == "bathtub" and len(numbers) == 4:
         return bathtub(*numbers)
-    raise PlanError(f"--lifetime is {text[:60]!r}; {_FORMS} is expected, every number above 0")
+    raise PlanError(f"--lifetime is {text[:60]!r}; {_FORMS} is expected, every number from 1e-9 to 1e9")
 
 
 def _numbers(text: str) -> list[float] | None:
@@ -40,13 +40,13 @@ def _numbers(text: str) -> list[float] | None:
         numbers = [float(part) for part in text.split(",")]
     except ValueError:
         return None
-    return numbers if all(0 < number < math.inf for number in numbers) else None
+    return numbers if all(1e-9 <= number <= 1e9 for number in numbers) else None
 
 
 def weibull(shape: float, scale_hours: float) -> Law:
     """S(t) = exp(-(t/η)^k): k below 1 for infant mortality, 1 memoryless, above 1 for wear."""
-    if not 0.05 <= shape <= 50:
-        raise PlanError(f"--lifetime: the shape k of weibull is {shape:g}; 0.05 to 50 is expected")
+    if not 0.1 <= shape <= 20:
+        raise PlanError(f"--lifetime: the shape k of weibull is {shape:g}; 0.1 to 20 is expected")
     mean = scale_hours * math.gamma(1.0 + 1.0 / shape)
 
     def survival(t: float) -> float:

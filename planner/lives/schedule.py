@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from planner.lives.laws import Law
 
-Floats = npt.NDArray[np.float64]
+Floats = npt.NDArray[np.floating[Any]]
 UNITS = 96
 
 
@@ -87,8 +88,17 @@ def _table(law: Law, ages: Floats) -> tuple[Floats, Floats]:
     return table[:, 0], table[:, 1]
 
 
-def age_aware(law: Law, hours: float, save_hours: float, restore_hours: float, *, units: int = UNITS) -> Schedule:
-    """The schedule for a job of `hours` that starts on a fresh node; work is cut into `units` equal units."""
+def age_aware(
+    law: Law, hours: float, save_hours: float, restore_hours: float, *, units: int = UNITS
+) -> Schedule:
+    """The schedule for a job of `hours` that starts on a fresh node; work is cut into at most `units` equal units.
+
+    Units are not much shorter than a save. Raises ValueError where a save costs more than the whole work, or a restore
+    more than four times that: there is nothing to schedule.
+    """
+    if save_hours >= hours or restore_hours > 4.0 * hours:
+        raise ValueError("a save or a restore costs more than the work itself")
+    units = max(2, min(units, int(4.0 * hours / save_hours)))
     grid = _Grid(law, hours, save_hours, restore_hours, units)
     values, choices = _solve(grid, None)
     candidates = sorted({*range(1, min(units, 24) + 1), *range(24, units + 1, 4), units})

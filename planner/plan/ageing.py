@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from planner.lives.laws import parse_law
+from planner.lives.laws import Law, parse_law
 from planner.plan.costs import Bill
 from planner.plan.inputs import PlanInputs
 from planner.plan.parts import finite
@@ -30,24 +30,35 @@ def lifetime_part(inputs: PlanInputs, bill: Bill) -> tuple[dict[str, Any], list[
     }
     said = []
     if inputs.nodes > 1:
-        said.append("--lifetime: the schedule is for one node; several that stop together are not memoryless either")
+        said.append(
+            "--lifetime: the schedule is for one node; several that stop together are not memoryless either"
+        )
     save, restore = inputs.save_hours, inputs.effective_restore_hours
     if save and restore is not None and not inputs.no_resume:
+        found = _schedule(inputs, law, save, restore)
+        part |= found
         said.append(
             "with lifetimes that depend on age a fixed interval is not optimal: save by the schedule under `lifetime`; "
             "the other figures take reclaims as memoryless"
+            if found
+            else "on such lifetimes no schedule of saves brings the job to its end"
         )
-        part |= _schedule(inputs, save, restore)
     return part, said
 
 
-def _schedule(inputs: PlanInputs, save: float, restore: float) -> dict[str, Any]:
+def _schedule(inputs: PlanInputs, law: Law, save: float, restore: float) -> dict[str, Any]:
+    """The schedule's fields; empty where there is none."""
     from planner.lives.schedule import age_aware
 
-    found = age_aware(parse_law(inputs.lifetime or ""), inputs.hours, save, restore + inputs.upload_hours)
+    try:
+        found = age_aware(law, inputs.hours, save, restore + inputs.upload_hours)
+    except ValueError:
+        return {}
+    if finite(found.expected_billed_hours) is None:
+        return {}
     steps = [{"age_hours": age, "work_hours": work} for age, work in found.steps[:SHOWN]]
     return {
-        "expected_billed_hours": finite(found.expected_billed_hours),
+        "expected_billed_hours": found.expected_billed_hours,
         "fixed_interval_hours": found.fixed_interval_hours,
         "fixed_expected_billed_hours": finite(found.fixed_expected_billed_hours),
         "schedule": steps,

@@ -6,7 +6,7 @@ import math
 from typing import NamedTuple
 
 from planner.plan.inputs import PlanInputs
-from planner.plan.rates import Rates
+from planner.plan.rates import NEVER, Rates
 
 
 class Choice(NamedTuple):
@@ -42,7 +42,7 @@ def _best(inputs: PlanInputs, rates: Rates, save: float, restore: float) -> Choi
 
     if inputs.reclaims is not None and rates.top is None:
         own = inputs.fixed_interval_hours
-        if inputs.reclaims == 0:
+        if inputs.reclaims < NEVER:
             rate = 0.0
         elif own is None:
             rate = rate_for_optimal_plan(inputs, inputs.reclaims)

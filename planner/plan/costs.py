@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 from collections.abc import Callable
+from typing import NamedTuple
 
 from planner.economics import self_consistent_reclaims
 from planner.makespan import Exposure, deviation, expected_makespan, exposures, no_resume, piece_count
 from planner.plan.inputs import PlanError, PlanInputs
+from planner.plan.rates import NEVER
 from planner.special import bisect
 
 BEYOND = 1e300  # billed hours from which a plan never finishes
@@ -84,13 +85,15 @@ def wall_deviation(inputs: PlanInputs, bill: Bill) -> float:
     if bill.never_finishes:
         return math.inf
     if lost is not None and not inputs.no_resume:
-        return (lost + inputs.effective_wait_hours) * math.sqrt(rate * inputs.hours / (1.0 - rate * lost) ** 3)
+        return (lost + inputs.effective_wait_hours) * math.sqrt(
+            rate * inputs.hours / (1.0 - rate * lost) ** 3
+        )
     return deviation(kinds_of(inputs, bill), rate, inputs.effective_wait_hours)
 
 
 def bill_of_reclaims(inputs: PlanInputs, reclaims: float, interval: float | None) -> Bill:
     """The bill when r reclaims are suffered: the λ whose expected count is r (contract definitions 1 and 3)."""
-    if reclaims == 0:
+    if reclaims < NEVER:
         return bill_at(inputs, 0.0, interval)
     hours = inputs.hours
     lost = inputs.effective_lost_hours

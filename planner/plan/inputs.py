@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from planner.hazards import Basis
@@ -57,7 +57,8 @@ class PlanInputs(NamedTuple):
         """S = size/bandwidth, hours."""
         if self.size is None or self.bandwidth is None:
             return None
-        return self.size / self.bandwidth / 3600.0
+        hours = self.size / self.bandwidth / 3600.0
+        return hours if hours >= SPARK_HOURS else 0.0
 
     @property
     def launches_per_reclaim(self) -> float:
@@ -123,35 +124,50 @@ class PlanInputs(NamedTuple):
         return 1.0 - self.spot_price / self.on_demand_price
 
 
+_AGES = 1e9  # hours, more than 100,000 years: beyond it a unit was mistaken
+SPARK_HOURS = 1e-12  # 4 ns: a duration below it is none
+
 # option → (lowest, lowest itself allowed, highest, highest itself allowed)
 _RANGES: dict[str, tuple[float, bool, float, bool]] = {
-    "hours": (0, False, math.inf, False),
-    "discount": (-math.inf, False, 1, False),
-    "spot_price": (0, True, math.inf, False),
-    "on_demand_price": (0, False, math.inf, False),
-    "reclaims": (0, True, math.inf, False),
-    "rate": (0, True, math.inf, False),
-    "mean_run": (0, False, math.inf, False),
-    "lost": (0, True, math.inf, False),
-    "checkpoint_cost": (0, True, math.inf, False),
-    "restore": (0, True, math.inf, False),
-    "upload": (0, True, math.inf, False),
-    "interval": (0, False, math.inf, False),
-    "size": (0, True, math.inf, False),
-    "bandwidth": (0, False, math.inf, False),
-    "wait": (0, True, math.inf, False),
-    "notice": (0, True, math.inf, False),
+    "hours": (0, False, _AGES, True),
+    "discount": (-1e6, True, 1, False),
+    "spot_price": (0, True, 1e9, True),
+    "on_demand_price": (0, False, 1e9, True),
+    "reclaims": (0, True, 1e12, True),
+    "rate": (0, True, 1e9, True),
+    "mean_run": (0, False, _AGES, True),
+    "lost": (0, True, _AGES, True),
+    "checkpoint_cost": (0, True, _AGES, True),
+    "restore": (0, True, _AGES, True),
+    "upload": (0, True, _AGES, True),
+    "interval": (0, False, _AGES, True),
+    "size": (0, True, 1e18, True),
+    "bandwidth": (0, False, 1e18, True),
+    "wait": (0, True, _AGES, True),
+    "notice": (0, True, 1e9, True),
     "notice_reliability": (0, True, 1, False),
-    "nodes": (1, True, math.inf, False),
-    "deadline": (0, False, math.inf, False),
-    "history_node_hours": (0, True, math.inf, False),
-    "history_reclaims": (0, True, math.inf, False),
-    "max_overhead": (0, False, math.inf, False),
-    "early_failure_share": (0, True, 1, False),
-    "store_price": (0, True, math.inf, False),
-    "transfer_price": (0, True, math.inf, False),
-    "keep": (1, True, math.inf, False),
+    "nodes": (1, True, 1e6, True),
+    "deadline": (0, False, _AGES, True),
+    "history_node_hours": (0, True, 1e12, True),
+    "history_reclaims": (0, True, 1e9, True),
+    "max_overhead": (0, False, 1e6, True),
+    "early_failure_share": (0, True, 0.999, True),
+    "store_price": (0, True, 1e9, True),
+    "transfer_price": (0, True, 1e9, True),
+    "keep": (1, True, 1e9, True),
 }
+MAY_BE_ZERO = ("lost", "checkpoint_cost", "restore", "upload", "wait")
+_DURATIONS = (
+    "hours",
+    "mean_run",
+    "lost",
+    "checkpoint_cost",
+    "restore",
+    "upload",
+    "interval",
+    "wait",
+    "deadline",
+)
 
 
 def option(name: str) -> str:
@@ -159,11 +175,18 @@ def option(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def check(inputs: PlanInputs) -> None:
-    """Raise PlanError for the first thing wrong: ranges first, then what is given twice, then what is missing."""
-    check_ranges(inputs, tuple(_RANGES))
-    _check_twice(inputs)
-    _check_missing(inputs)
+def check(inputs: PlanInputs) -> PlanInputs:
+    """The inputs with durations below 4 ns taken as 0; PlanError for the first thing wrong.
+
+    Ranges come first, then what is given twice, then what is missing.
+    """
+    tiny = [name for name in MAY_BE_ZERO if 0 < (getattr(inputs, name) or 0.0) < SPARK_HOURS]
+    zeros: dict[str, Any] = dict.fromkeys(tiny, 0.0)
+    settled = inputs._replace(**zeros)
+    check_ranges(settled, tuple(_RANGES))
+    _check_twice(settled)
+    _check_missing(settled)
+    return settled
 
 
 def check_ranges(inputs: PlanInputs, names: tuple[str, ...]) -> None:
@@ -175,17 +198,18 @@ def check_ranges(inputs: PlanInputs, names: tuple[str, ...]) -> None:
             continue
         above = value >= low if low_in else value > low
         below = value <= high if high_in else value < high
-        if math.isnan(value) or math.isinf(value) or not (above and below):
+        spark = name in _DURATIONS and 0 < value < SPARK_HOURS
+        if math.isnan(value) or not (above and below) or spark:
             meant = f"; did you mean {value / 100:g}?" if name == "discount" and 1 < value <= 100 else ""
+            unit = " hours" if name in _DURATIONS else ""
+            words = f"at least {SPARK_HOURS:g}" if spark else _range_words(low, low_in, high, high_in)
             raise PlanError(
-                f"{option(name)} is {value:g}; {_range_words(low, low_in, high)} is expected{meant}"
+                f"{option(name)} is {value:g}{unit}; a finite number {words}{unit} is expected{meant}"
             )
 
 
-def _range_words(low: float, low_in: bool, high: float) -> str:
-    words = [] if math.isinf(low) else [f"{'at least' if low_in else 'more than'} {low:g}"]
-    words += [] if math.isinf(high) else [f"less than {high:g}"]
-    return "a finite number, " + " and ".join(words) if words else "a finite number"
+def _range_words(low: float, low_in: bool, high: float, high_in: bool) -> str:
+    return f"{'from' if low_in else 'above'} {low:g} {'to' if high_in else 'to less than'} {high:g}"
 
 
 def _given(inputs: PlanInputs, *names: str) -> list[str]:
@@ -200,7 +224,12 @@ def _check_twice(inputs: PlanInputs) -> None:
     prices = _given(inputs, "spot_price", "on_demand_price")
     if inputs.discount is not None and prices and inputs.pool is None:
         _refuse(["--discount", *prices], "say the same thing twice: give the discount or both prices")
-    for first, second in (("reclaims", "rate"), ("lifetime", "reclaims"), ("lifetime", "rate"), ("lifetime", "band")):
+    for first, second in (
+        ("reclaims", "rate"),
+        ("lifetime", "reclaims"),
+        ("lifetime", "rate"),
+        ("lifetime", "band"),
+    ):
         if None not in (getattr(inputs, first), getattr(inputs, second)):
             _refuse([option(first), option(second)], "say the same thing twice: give one")
     if inputs.lost is not None:
@@ -241,7 +270,9 @@ def _check_missing(inputs: PlanInputs) -> None:
     if inputs.lost is None and not inputs.no_resume:
         _check_loss(inputs)
     if inputs.max_overhead is not None and inputs.save_hours is None:
-        raise PlanError("--max-overhead needs --checkpoint-cost: without the cost of a save there is nothing to cap")
+        raise PlanError(
+            "--max-overhead needs --checkpoint-cost: without the cost of a save there is nothing to cap"
+        )
     if inputs.interval is not None and inputs.save_hours is None:
         raise PlanError("--interval needs --checkpoint-cost and --restore, or --size and --bandwidth")
 
@@ -250,6 +281,10 @@ def _check_loss(inputs: PlanInputs) -> None:
     if inputs.save_hours is None:
         missing = "--lost, --checkpoint-cost with --restore, or --size with --bandwidth is needed: what does a reclaim cost?"
         raise PlanError(missing)
+    if not inputs.save_hours <= _AGES:
+        raise PlanError(
+            f"--size over --bandwidth is {inputs.save_hours:g} hours; at most {_AGES:g} are expected"
+        )
     if inputs.restore_hours is None:
         raise PlanError("--restore is needed with --checkpoint-cost (0s is allowed)")
     tau = inputs.fixed_interval_hours

@@ -44,7 +44,9 @@ def top(inputs: PlanInputs, bill: Bill) -> Document:
         **_break_evens(inputs, bill, d),
         "reclaims": None if dead else finite(bill.reclaims),
         "reclaim_rate_per_hour": bill.rate_per_hour,
-        "lost_hours_per_reclaim": None if dead and inputs.lost is None else finite(bill.lost_hours_per_reclaim),
+        "lost_hours_per_reclaim": None
+        if dead and inputs.lost is None
+        else finite(bill.lost_hours_per_reclaim),
         "checkpoint_overhead_hours": bill.failure_free_hours - hours,
     }
 
@@ -92,7 +94,11 @@ def interval(inputs: PlanInputs, choice: Choice) -> Document:
     """Definition 6, all fields at `rate_per_hour`; for a range that is the rate whose optimum is the minimax τ."""
     from planner import intervals
 
-    save, restore, rate = inputs.save_hours or 0.0, inputs.effective_restore_hours or 0.0, choice.rate_per_hour
+    save, restore, rate = (
+        inputs.save_hours or 0.0,
+        inputs.effective_restore_hours or 0.0,
+        choice.rate_per_hour,
+    )
     names = ("exact", "young", "daly", "safe_low", "safe_high")
     values: tuple[float | None, ...] = (None,) * 5
     if rate > 0:

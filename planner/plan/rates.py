@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-
 from planner.plan.inputs import PlanError, PlanInputs
+
+NEVER = 1e-30  # per hour, and reclaims of a whole job: what is less is taken as none
+
+
+def negligible(value: float) -> float:
+    """The value, or 0 where it is so small that no double can tell the plan from one without reclaims."""
+    return value if value >= NEVER else 0.0
 
 
 class Rates(NamedTuple):
@@ -59,7 +65,7 @@ def resolve(inputs: PlanInputs) -> Rates:
         warnings.append(f"{_given(inputs)} was given, so own history is not used")
     if band is not None:
         warnings.append(_beside(inputs, band))
-    top = None if inputs.rate is None else nodes * inputs.rate
+    top = None if inputs.rate is None else nodes * negligible(inputs.rate)
     if band is not None:
         low, high = band[0], nodes * band[1]
     elif inputs.rate is not None and top is not None and nodes > 1:
@@ -84,7 +90,9 @@ def _from_sources(inputs: PlanInputs, band: tuple[float, float] | None, assumpti
             "constant rate"
         )
         low = rate if nodes > 1 else None
-        return Rates(nodes * rate, low, nodes * rate if nodes > 1 else None, False, None, tuple(assumptions), ())
+        return Rates(
+            nodes * rate, low, nodes * rate if nodes > 1 else None, False, None, tuple(assumptions), ()
+        )
     if band is None:
         raise PlanError("a rate, a number of reclaims or a band is needed")
     assumptions.append("figures are for the high end of the band")
@@ -99,9 +107,13 @@ def _beside(inputs: PlanInputs, band: tuple[float, float]) -> str:
     """What a band says beside the user's own figure."""
     text = f"{_given(inputs)} was given, so the band {inputs.band} only fills the range"
     most, basis = inputs.nodes * band[1] * inputs.hours, BASIS_WORDS[inputs.band_basis or "month"]
-    given = inputs.reclaims if inputs.reclaims is not None else inputs.nodes * (inputs.rate or 0.0) * inputs.hours
+    given = (
+        inputs.reclaims if inputs.reclaims is not None else inputs.nodes * (inputs.rate or 0.0) * inputs.hours
+    )
     if given > most:
-        text += f": read as {basis} it gives at most {most:.3g} reclaims in {inputs.hours:g} h, not {given:.4g}"
+        text += (
+            f": read as {basis} it gives at most {most:.3g} reclaims in {inputs.hours:g} h, not {given:.4g}"
+        )
     return text
 
 

@@ -70,7 +70,9 @@ def assumptions(inputs: PlanInputs, choice: Choice | None) -> list[str]:
         if choice is not None and inputs.fixed_interval_hours is None:
             chosen = choice.recommended_hours
             found.append(
-                "do not save: one piece is best" if chosen is None else f"interval {chosen:.4g} h, recommended"
+                "do not save: one piece is best"
+                if chosen is None
+                else f"interval {chosen:.4g} h, recommended"
             )
     if inputs.wait:
         found.append("waiting for capacity is not billed")

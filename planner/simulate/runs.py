@@ -119,7 +119,7 @@ def simulate(job: Job, world: World, *, runs: int, seed: int, give_up_hours: flo
         wall[active] += world.waits(rng, len(active))
         lead = job.restore_hours if job.interval_hours is not None else 0.0
         active = active[wall[active] < give_up_hours]
-    unfinished = int((wall >= give_up_hours).sum()) + (len(active) if len(active) else 0)
+    unfinished = int((wall >= give_up_hours).sum()) + (len(active) or 0)
     return Runs(billed, wall, reclaims, usd, unfinished)
 
 

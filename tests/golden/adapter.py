@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-
 from typing import Any
 
 from planner import billing, deadline, economics, hazards, intervals, makespan, notice
@@ -226,9 +225,9 @@ FAMILIES: dict[str, Callable[[Inputs], Answer]] = {
     "p_finish_no_resume": lambda i: {"p": deadline.p_finish_no_resume(i["H"], i["lambda"], i["deadline"])},
     "p_finish_checkpointed": _finish_saved,
     "self_consistent_reclaims": _self_consistent,
-    "p_finish_fixed_loss": lambda i: (
-        deadline.p_finish_fixed_loss(i["H"], i["lambda"], i["L"], i["deadline"])._asdict()
-    ),
+    "p_finish_fixed_loss": lambda i: deadline.p_finish_fixed_loss(
+        i["H"], i["lambda"], i["L"], i["deadline"]
+    )._asdict(),
     "band_to_hazard": _band,
     "per_launch_fraction_to_hazard": lambda i: {
         "lambda": hazards.rate_of_launch_share(i["p"], i["mean_run_h"])

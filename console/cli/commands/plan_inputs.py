@@ -51,7 +51,9 @@ def inputs_of(invocation: Invocation, axes: tuple[str, ...] = ()) -> PlanInputs:
         values, sources = {**record, **values}, {**said, **sources}
         pool = pool or of_node
     if "hours" not in values and "hours" not in axes:
-        raise UsageError(f"reprieve {invocation.words} needs --hours HOURS: useful work of the job, or --job NAME")
+        raise UsageError(
+            f"reprieve {invocation.words} needs --hours HOURS: useful work of the job, or --job NAME"
+        )
     if pool is not None and not ("band" in values and typed.get("pool") is None):
         values, said = _with_pool(invocation, pool, values, axes)
         sources |= said
@@ -82,5 +84,8 @@ def _with_pool(
             raise UsageError(
                 f"--pool {row.pool}: its discount is unknown in {feed.source}; give --discount or both prices"
             )
-        values["discount"], sources["discount"] = row.discount, f"{where}: mean of the last 30 days over zones"
+        values["discount"], sources["discount"] = (
+            row.discount,
+            f"{where}: mean of the last 30 days over zones",
+        )
     return {**values, "pool": row.pool}, sources

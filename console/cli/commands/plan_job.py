@@ -33,11 +33,13 @@ def of_job(
     if job.deadline_at is not None and "deadline" not in typed:
         left_s = parse_utc(job.deadline_at) - invocation.clock.wall()
         if left_s <= 0:
-            raise UsageError(f"job {name}: its deadline {job.deadline_at} has passed; give --deadline to plan for another")
+            raise UsageError(
+                f"job {name}: its deadline {job.deadline_at} has passed; give --deadline to plan for another"
+            )
         values["deadline"] = left_s / 3600.0
     node = fleet.nodes.get(job.node)
     pool = None if node is None else node.pool
     rate_known = any(key in typed for key in ("rate", "reclaims", "band", "lifetime", "history_node_hours"))
     price_known = any(key in typed for key in ("discount", "spot_price", "on_demand_price"))
     wanted = pool if pool and not (rate_known and price_known) else None
-    return values, {key: where for key in values}, wanted
+    return values, dict.fromkeys(values, where), wanted

@@ -46,7 +46,9 @@ def _refuse_both(inputs: PlanInputs, grid: Grid) -> None:
     for name in grid.names:
         fixed = getattr(inputs, name)
         if name not in ("hours", "nodes", "wait", "early_failure_share") and fixed is not None:
-            raise PlanError(f"--{name.replace('_', '-')} and --grid {name} say the same thing twice: give one")
+            raise PlanError(
+                f"--{name.replace('_', '-')} and --grid {name} say the same thing twice: give one"
+            )
 
 
 def _print(invocation: Invocation, inputs: PlanInputs, grid: Grid) -> None:
@@ -138,7 +140,10 @@ def _table(invocation: Invocation, grid: Grid, found: Iterator[Block]) -> None:
     invocation.emit_listing("sweep-cell", items, [Column(name, name) for name in items[0]])
     if grid.cells > SHOWN:
         invocation.say(f"{SHOWN} of {grid.cells} cells shown; -o csv has them all")
-    counts = {word: sum(int((done.verdicts == index).sum()) for done in blocks) for index, word in enumerate(VERDICTS)}
+    counts = {
+        word: sum(int((done.verdicts == index).sum()) for done in blocks)
+        for index, word in enumerate(VERDICTS)
+    }
     invocation.say("; ".join(f"{count} {word.replace('_', ' ')}" for word, count in counts.items() if count))
     if invocation.arguments["plot"]:
         from console.pictures.sweep import picture

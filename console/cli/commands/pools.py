@@ -62,7 +62,9 @@ def list_pools(invocation: Invocation) -> int:
 def _check_providers(text: str | None) -> None:
     for name in (text or "aws").split(","):
         if name.strip() != "aws":
-            raise UsageError(f"--providers names {clean(name.strip(), limit=40)!r}; there are figures for aws only")
+            raise UsageError(
+                f"--providers names {clean(name.strip(), limit=40)!r}; there are figures for aws only"
+            )
 
 
 def _kept(invocation: Invocation, found: Feed, system: str) -> list[AdvisorPool]:

@@ -37,7 +37,9 @@ def csv_on_cluster(inputs: PlanInputs, grid: Grid, url: str) -> Iterator[str]:
     try:
         client = distributed.Client(f"tcp://{address}", timeout=CONNECT_S, set_as_default=False)
     except (OSError, TimeoutError) as error:
-        raise UnreachableError(f"--on {clean(url, limit=80)}: no scheduler answers ({clean(error, limit=80)})") from None
+        raise UnreachableError(
+            f"--on {clean(url, limit=80)}: no scheduler answers ({clean(error, limit=80)})"
+        ) from None
     with client:
         yield ",".join(header(block(inputs, grid, 0, 1))) + "\n"
         futures = [client.submit(csv_text, inputs, grid, *span, pure=False) for span in grid.blocks(CHUNK)]

@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
+from planner.arrays.law import makespan_law
 from planner.deadline import p_finish_fixed_loss, p_finish_no_resume, p_finish_saved
 from planner.economics import self_consistent_reclaims
-from planner.arrays.law import makespan_law
-from planner.makespan import Exposure, deviation, expected_makespan, exposures, no_resume
+from planner.makespan import Exposure, expected_makespan, exposures, no_resume
 
 
 @pytest.mark.parametrize(("n", "w", "rate", "restore", "wait", "limit"), [

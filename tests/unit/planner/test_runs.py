@@ -50,7 +50,9 @@ def test_definition_10() -> None:
     near(found, found.billed_hours, no_resume(10.0, 0.15).expected_hours)
     near(found, (found.wall_hours <= 30).astype(float), p_finish_no_resume(10.0, 0.15, 30.0))
     inputs = PlanInputs(hours=10.0, discount=0.5, rate=0.15, no_resume=True)
-    assert wall_deviation(inputs, bill_at(inputs, 0.15, None)) == pytest.approx(float(found.wall_hours.std()), rel=0.03)
+    assert wall_deviation(inputs, bill_at(inputs, 0.15, None)) == pytest.approx(
+        float(found.wall_hours.std()), rel=0.03
+    )
 
 
 def test_the_deviation_is_that_of_the_exact_law() -> None:
@@ -120,7 +122,9 @@ def test_observed_lifetimes_of_real_machines() -> None:
     long = [life for life in lives if life >= 20.0]
     renewal = sum(min(life, 20.0) for life in lives) / len(long)  # E[min(X, H)]/P(X ≥ H)
     near(found, found.billed_hours, renewal)
-    assert renewal < 0.8 * no_resume(20.0, 1.0 / float(np.mean(lives))).expected_hours, "real lives are not memoryless"
+    assert renewal < 0.8 * no_resume(20.0, 1.0 / float(np.mean(lives))).expected_hours, (
+        "real lives are not memoryless"
+    )
 
 
 def test_memoryless_lives_get_the_fixed_optimum_back() -> None:

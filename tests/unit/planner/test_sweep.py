@@ -80,10 +80,14 @@ MODES: dict[str, tuple[str, ...]] = {
 def test_a_cell_is_the_plan_of_its_inputs_to_the_last_bit(mode: str, data: st.DataObject) -> None:
     names = MODES[mode]
     axes = tuple(
-        Axis(name, tuple(float(value) for value in data.draw(st.lists(numbers[name], min_size=1, max_size=2))))
+        Axis(
+            name, tuple(float(value) for value in data.draw(st.lists(numbers[name], min_size=1, max_size=2)))
+        )
         for name in names
     )
-    base = PlanInputs(hours=10.0, discount=None if "discount" in names else 0.5, no_resume=mode == "no resume")
+    base = PlanInputs(
+        hours=10.0, discount=None if "discount" in names else 0.5, no_resume=mode == "no resume"
+    )
     grid = Grid(axes)
     found = block(base, grid, 0, grid.cells)
     for cell in range(grid.cells):
@@ -104,7 +108,11 @@ def test_a_cell_is_the_plan_of_its_inputs_to_the_last_bit(mode: str, data: st.Da
             assert (None if math.isnan(ours) else ours) == wanted[name], (name, values)
 
 
-@given(st.lists(st.tuples(numbers["hours"], numbers["discount"], numbers["reclaims"], numbers["lost"]), min_size=1))
+@given(
+    st.lists(
+        st.tuples(numbers["hours"], numbers["discount"], numbers["reclaims"], numbers["lost"]), min_size=1
+    )
+)
 def test_the_article_on_arrays_is_the_article(rows: list[tuple[float, float, float, float]]) -> None:
     found = closed.cost(*(np.array(column) for column in zip(*rows, strict=True)))
     for index, row in enumerate(rows):
@@ -116,11 +124,18 @@ def test_the_article_on_arrays_is_the_article(rows: list[tuple[float, float, flo
 
 @given(st.floats(0.01, 1e5), st.floats(1e-9, 1e3))
 def test_piece_counts_agree(hours: float, interval: float) -> None:
-    assert closed.piece_count(np.array([hours]), np.array([interval]))[0] == makespan.piece_count(hours, interval)
+    assert closed.piece_count(np.array([hours]), np.array([interval]))[0] == makespan.piece_count(
+        hours, interval
+    )
 
 
 def test_threads_give_the_same_in_the_same_order() -> None:
-    grid = Grid((Axis("rate", tuple(np.linspace(0.01, 1, 300).tolist())), Axis("interval", tuple(np.linspace(0.1, 3, 500).tolist()))))
+    grid = Grid(
+        (
+            Axis("rate", tuple(np.linspace(0.01, 1, 300).tolist())),
+            Axis("interval", tuple(np.linspace(0.1, 3, 500).tolist())),
+        )
+    )
     one = [done.figures["billed_hours"] for done in run(SAVED, grid, workers=1)]
     four = [done.figures["billed_hours"] for done in run(SAVED, grid, workers=4)]
     assert np.array_equal(np.concatenate(one), np.concatenate(four))
@@ -142,7 +157,7 @@ def test_the_chance_to_finish_is_a_column_when_a_deadline_is_given() -> None:
     inputs = SAVED._replace(deadline=27.0, discount=None)
     found = block(inputs, grid, 0, 4)
     for cell in range(4):
-        values = {name: float(column[cell]) for name, column in found.axes.items()}
+        values: dict[str, Any] = {name: float(column[cell]) for name, column in found.axes.items()}
         plan = evaluate(inputs._replace(**values))
         assert found.figures["p_finish"][cell] == plan["deadline"]["p_finish"]
     many = Grid((Axis("rate", tuple(k / 1e6 for k in range(30_000))),))
