@@ -3,7 +3,9 @@
     ReprieveError            1  failed
     ├── UsageError           2  usage
     ├── CredentialsError     4  credentials
+    │   └── HostKeyError     4  host_key      an SSH host key is unknown or is not the pinned one
     ├── UnreachableError     5  unreachable
+    │   └── NotInstalledError 5 not_installed  the node answers, but Reprieve is not on it
     ├── IncompatibleError    6  incompatible
     ├── StillRunningError    7  still_running
     ├── ConfirmationError    9  confirmation_needed
@@ -52,11 +54,23 @@ class CredentialsError(ReprieveError):
     kind = "credentials"
 
 
+class HostKeyError(CredentialsError):
+    """A host showed an SSH host key that nobody vouched for: a hard stop, nothing was sent."""
+
+    kind = "host_key"
+
+
 class UnreachableError(ReprieveError):
     """A node, store or service did not answer in time; says nothing about whether it lives."""
 
     exit_code = 5
     kind = "unreachable"
+
+
+class NotInstalledError(UnreachableError):
+    """The node answers over SSH, but holds no Reprieve: install it first."""
+
+    kind = "not_installed"
 
 
 class IncompatibleError(ReprieveError):

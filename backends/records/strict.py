@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import re
 import types
@@ -74,6 +75,14 @@ def canonical(document: object) -> bytes:
     return json.dumps(
         document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
     ).encode("utf-8")
+
+
+def is_canonical(data: bytes, document: object) -> bool:
+    """Whether `data` is the one byte form of `document`: no other spelling of a signed record is accepted."""
+    try:
+        return canonical(document) == data
+    except ValueError:  # lone surrogates
+        return False
 
 
 def to_document(record: Any) -> Document:
@@ -150,10 +159,16 @@ def _read_union(kind: Any, value: Any, path: str, ignore: bool) -> Any:
     raise errors[-1]
 
 
+@functools.cache
+def _hints(kind: Any) -> Document:
+    """Evaluating annotations costs more than reading a record with them."""
+    return typing.get_type_hints(kind)
+
+
 def _read_dataclass(kind: Any, value: Any, path: str, ignore: bool) -> Any:
     if not isinstance(value, dict):
         _wrong(path, "an object", value)
-    hints = typing.get_type_hints(kind)
+    hints = _hints(kind)
     fields = {field.name: field for field in dataclasses.fields(kind) if field.init}
     for key in value:
         if key not in fields and not ignore:

@@ -1,4 +1,4 @@
-"""What Reprieve asks of an object store: five operations, one of them conditional.
+"""What Reprieve asks of an object store: a few operations, one of them conditional.
 
 Promises a store must keep (probed by `reprieve store check`): put-if-absent, read-after-write and
 list-after-write. Keys are relative, `/`-separated, without `.` or `..` parts.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,11 @@ class ObjectInfo:
 
 
 class ObjectStore(Protocol):
-    """A place for immutable objects. Every method raises a StoreError subclass, never anything else."""
+    """A place for immutable objects.
+
+    Every method raises StoreError or a subclass, UnreachableError (no answer in time) or CredentialsError (not
+    allowed); UsageError for a key that may not name an object.
+    """
 
     @property
     def url(self) -> str:
@@ -29,18 +33,22 @@ class ObjectStore(Protocol):
         ...
 
     def create(self, key: str, data: bytes | Iterable[bytes]) -> int:
-        """Write a new object durably and return its size; raise ExistsError when `key` exists.
+        """Write a new object durably and return its size; raise ExistsError when `key` exists durably.
 
-        After an UnreachableError or FullError the object may or may not exist: read it and compare the nonce.
+        After an UnreachableError the object may or may not exist: create it again, and on ExistsError read it and
+        compare the nonce. After a FullError too, but then it may exist and not be durable: never build upon it.
         """
         ...
 
     def read(self, key: str) -> bytes:
-        """The whole object as stored (never from a cache); NotFoundError when absent."""
+        """The whole object as stored; NotFoundError when absent."""
         ...
 
     def read_range(self, key: str, offset: int, length: int) -> bytes:
-        """`length` bytes from `offset`; DamagedError when the object is shorter."""
+        """`length` bytes from `offset`; DamagedError when the object is shorter.
+
+        The first read of a large object after its `create` comes from the store itself, not from a cache.
+        """
         ...
 
     def info(self, key: str) -> ObjectInfo | None:
@@ -52,9 +60,18 @@ class ObjectStore(Protocol):
         ...
 
     def delete(self, key: str) -> None:
-        """Remove an object; removing an absent one is no error. Only retention calls this."""
+        """Remove an object durably; removing an absent one is no error. Only retention calls this."""
         ...
 
     def replace(self, key: str, data: bytes) -> None:
         """Write or overwrite a small hint (`latest`, a controller's heartbeat); never a checkpoint's part."""
+        ...
+
+
+@runtime_checkable
+class Sweeper(Protocol):
+    """A store whose crashed writers may leave temporary files behind."""
+
+    def sweep(self, older_than: float) -> int:
+        """Remove leftovers last written before `older_than` (seconds since 1970); return how many."""
         ...

@@ -1,0 +1,1 @@
+"""Small tools of the engines: process trees, sockets, copying and rolling back files, image files."""

@@ -1,0 +1,50 @@
+"""A provider that says what a test tells it to say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from backends.clock import Clock, format_utc
+from backends.clouds.port import InstanceState, Replacement
+from backends.errors import UnreachableError
+from backends.records.node import Node
+
+State = Literal["running", "stopping", "stopped", "terminated", "unknown"]
+
+
+class FakeCloud:
+    """Instances by id; replacements are made by a callback after a delay, once per token."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.states: dict[str, State] = {}
+        self.silent = False  # the interface does not answer
+        self.capacity = 1_000_000
+        self.delay_s = 5.0
+        self.make: Callable[[str], Node] | None = None
+        self.asked: dict[str, float] = {}  # token → when
+        self.given: dict[str, Node] = {}
+
+    def instance(self, node: Node) -> InstanceState:
+        """The state told for this node's instance; an unknown id is `unknown`, never `terminated`."""
+        if self.silent:
+            raise UnreachableError("fake cloud does not answer")
+        state = self.states.get(node.instance or "", "unknown")
+        return InstanceState(state, "told by the test", format_utc(self._clock.wall()), "fake")
+
+    def replace(self, pool: str, token: str) -> Replacement:
+        """One node per token after `delay_s`, while capacity lasts."""
+        if self.silent:
+            raise UnreachableError("fake cloud does not answer")
+        if token in self.given:
+            return Replacement(token, "ready", self.given[token])
+        if token not in self.asked:
+            if self.capacity <= 0 or self.make is None:
+                return Replacement(token, "failed", None, f"no capacity in {pool}")
+            self.capacity -= 1
+            self.asked[token] = self._clock.monotonic()
+        if self._clock.monotonic() - self.asked[token] < self.delay_s or self.make is None:
+            return Replacement(token, "pending")
+        self.given[token] = self.make(pool)
+        return Replacement(token, "ready", self.given[token])

@@ -1,0 +1,353 @@
+"""A node with a guard in memory: the verbs of docs/internals.md section 2 with their promises, scripted faults included.
+
+Kept over a guard's restart: which (job, epoch) was ever started, and the outcome of every request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from backends.clock import format_utc
+from backends.errors import EngineError, FencedError, NotFoundError, StoreError, UnreachableError, UsageError
+from backends.fakes.world import FakeProcess, FakeWorld
+from backends.records import strict
+from backends.records.job import Job
+from backends.records.node import NoticeState
+from backends.records.status import JobStatus, NodeStatus, SaveStatus
+
+Document = dict[str, Any]
+
+
+@dataclass
+class HeldJob:
+    """A job as its guard holds it."""
+
+    job: Job
+    epoch: int
+    process: FakeProcess | None
+    state: str
+    saved: SaveStatus | None = None
+    saved_at: float = 0.0  # virtual monotonic seconds of the freeze
+    next_save_at: float = 0.0
+    error: str | None = None
+
+
+@dataclass
+class FakeNode:
+    """One node; also its own link (`NodeLink`)."""
+
+    name: str
+    world: FakeWorld
+    guard: str = ""
+    installed: bool = True
+    dead: bool = False  # reclaimed: everything on it is gone
+    partitioned: bool = False  # silent to the console, alive
+    store_away: bool = False  # cannot reach the store
+    notice: NoticeState = "none"
+    notice_deadline_s: float | None = None
+    offset_s: float = 0.0  # its wall clock minus the true one
+    restore_takes_s: float = 3.0
+    failures: list[str] = field(default_factory=list)  # next restores fail with these messages
+    held: dict[str, HeldJob] = field(default_factory=dict)
+    started: set[tuple[str, int]] = field(default_factory=set)
+    outcomes: dict[str, Document] = field(default_factory=dict)
+    events: list[Document] = field(default_factory=list)
+    calls: list[str] = field(default_factory=list)
+    facts: Document = field(default_factory=lambda: {"arch": "x86_64", "kernel": "6.1"})
+    on_verb: dict[str, Callable[[Document], Document]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.guard:
+            self.guard = f"guard-{self.name}"
+
+    # -- the link -------------------------------------------------------------------------------------------------
+
+    async def call(self, verb: str, document: dict[str, Any], *, timeout_s: float) -> dict[str, Any]:
+        """Answer one verb, or be silent until the time-out."""
+        self.world.moment(f"call {verb}")
+        self.calls.append(verb)
+        if self.dead or not self.installed:
+            raise UnreachableError(f"node {self.name}: connection refused")
+        if self.partitioned:
+            await asyncio.sleep(timeout_s)
+            raise UnreachableError(f"node {self.name}: no answer in {timeout_s:.0f} s")
+        known = {
+            "status": self.status, "facts": self.answer_facts, "events": self.answer_events, "acknowledge": self.acknowledge,
+            "restore": self.restore, "start": self.start, "protect": self.start, "save": self.save, "stop": self.stop,
+            "rehearse": self.rehearse, "set": self.set, "pause": self.pause, "resume": self.resume,
+            "forget": self.forget, "thaw": self.thaw, "examine": self.examine,
+        }  # fmt: skip
+        self.finish_restores()
+        if verb in self.on_verb:
+            answer = self.on_verb[verb](document)
+        elif verb in known:
+            answer = await known[verb](document)
+        else:
+            raise UsageError(f"unknown verb {verb}")
+        self._still_there()
+        self.world.moment(f"answered {verb}")
+        return answer
+
+    def _still_there(self) -> None:
+        if self.dead or self.partitioned:
+            raise UnreachableError(f"node {self.name}: the connection was lost")
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+    # -- reading --------------------------------------------------------------------------------------------------
+
+    async def status(self, document: Document) -> Document:
+        """NodeStatus as a document."""
+        now = self.world.clock.monotonic()
+        jobs = tuple(self._job_status(held, now) for held in self.held.values())
+        return strict.to_document(
+            NodeStatus(
+                self.guard, self.name, "boot", self._wall(), now, self.notice, self.notice_deadline_s, jobs,
+                len(self.events), "0", "bundle",
+            )
+        )  # fmt: skip
+
+    def _wall(self) -> str:
+        return format_utc(self.world.clock.wall() + self.offset_s)
+
+    def _job_status(self, held: HeldJob, now: float) -> JobStatus:
+        process, saved = held.process, held.saved
+        if saved is not None:
+            saved = SaveStatus(
+                saved.checkpoint,
+                saved.frozen_at,
+                now - held.saved_at,
+                saved.freeze_s,
+                saved.size_bytes,
+                saved.upload_s,
+            )
+        since = held.saved_at if saved is not None else process.started_at if process is not None else now
+        return JobStatus(
+            held.job.name, held.job.uid, held.epoch, held.state, "fake", process.pid if process else None, None, None,
+            held.job.interval_s, held.next_save_at - now, False, saved, now - since, held.error, held.job.store,
+        )  # fmt: skip
+
+    async def answer_facts(self, document: Document) -> Document:
+        """What the test put there."""
+        return dict(self.facts)
+
+    async def answer_events(self, document: Document) -> Document:
+        """Events from number `since` on."""
+        since = int(document.get("since", 0))
+        return {
+            "events": self.events[since : since + int(document.get("limit", 500))],
+            "next": len(self.events),
+        }
+
+    async def acknowledge(self, document: Document) -> Document:
+        """Nothing is dropped here."""
+        return {}
+
+    async def examine(self, document: Document) -> Document:
+        """Everything can be saved."""
+        return {
+            "verdicts": [{"answer": "ok", "reasons": [], "restart_line": None, "engine": "fake"}],
+        }
+
+    # -- changing -------------------------------------------------------------------------------------------------
+
+    def _check_start(self, document: Document) -> tuple[Job, Document]:
+        job = strict.read(Job, document["job"], what="job")
+        grant = document["grant"]
+        if self.store_away:
+            raise UnreachableError(f"node {self.name}: the store does not answer")
+        if (job.uid, grant["epoch"]) in self.started:
+            raise FencedError(f"epoch {grant['epoch']} of {job.name} was started here already")
+        if not self.world.store.may_start(job.uid, grant["epoch"], self.guard, grant["nonce"]):
+            raise FencedError(f"epoch {grant['epoch']} of {job.name} does not name this guard")
+        self.started.add((job.uid, grant["epoch"]))
+        return job, grant
+
+    async def start(self, document: Document) -> Document:
+        """`start` and `protect`: a new process, or one taken under guard."""
+        request = document["request"]
+        if request not in self.outcomes:
+            job, grant = self._check_start(document)
+            process = self.world.spawn(job.uid, grant["epoch"], self.name, "genesis")
+            held = HeldJob(job, grant["epoch"], process, "trial")
+            self.held[job.uid] = held
+            self.save_now(held)
+            self.outcomes[request] = {
+                "job": strict.to_document(self._job_status(held, self.world.clock.monotonic()))
+            }
+        return self.outcomes[request]
+
+    async def restore(self, document: Document) -> Document:
+        """Restore once per (job, epoch); a repeated request waits for, or returns, the first one's outcome."""
+        request, now = document["request"], self.world.clock.monotonic()
+        known = self.outcomes.get(request)
+        if known is None:
+            job, grant = self._check_start(document)
+            known = {"state": "running", "step": "fetch", "until": now + self.restore_takes_s, "job": job}
+            known["epoch"], known["checkpoint"] = grant["epoch"], document["checkpoint"]
+            self.outcomes[request] = known
+            self.held[job.uid] = HeldJob(job, grant["epoch"], None, "restoring")
+        if known["state"] == "running":
+            left = known["until"] - now
+            await asyncio.sleep(max(0.0, min(left, float(document.get("wait_s", 0)))))
+            if self.dead:
+                raise UnreachableError(f"node {self.name}: the connection was lost")
+            self.finish_restores()
+        return {key: value for key, value in known.items() if key not in ("until", "job", "epoch")}
+
+    def finish_restores(self) -> None:
+        """Restores go on and end on the node whether or not their caller still listens."""
+        if self.dead:
+            return
+        for known in list(self.outcomes.values()):
+            if known.get("state") == "running" and self.world.clock.monotonic() >= known["until"] - 1e-9:
+                self._restored(known)
+
+    def _restored(self, known: Document) -> None:
+        job, epoch = known["job"], known["epoch"]
+        error = self.failures.pop(0) if self.failures else None
+        if error is None and not self.world.store.readable(job.uid, known["checkpoint"]):
+            error = f"checkpoint {known['checkpoint']} is damaged"
+        if error is not None:
+            known.update(state="failed", error=error)
+            self.held.pop(job.uid, None)
+            return
+        process = self.world.spawn(job.uid, epoch, self.name, known["checkpoint"])
+        held = HeldJob(job, epoch, process, "unrehearsed")
+        self.held[job.uid] = held
+        known.update(
+            state="restored", pid=process.pid, error=None, restore_s=self.restore_takes_s, step="done"
+        )
+        held.next_save_at = self.world.clock.monotonic()
+
+    def save_now(self, held: HeldJob) -> str | None:
+        """One save now; behind a newer epoch the process is frozen instead. None: nothing was saved."""
+        now = self.world.clock.monotonic()
+        held.next_save_at = now + (held.job.interval_s or 60.0)
+        if held.process is None or not held.process.alive or held.process.frozen or self.store_away:
+            return None
+        try:
+            checkpoint = self.world.store.commit(
+                held.job.uid, held.epoch, self.name, self.world.clock.wall() + self.offset_s
+            )
+            if self.world.store.newest_epoch(held.job.uid) > held.epoch:
+                held.process.frozen, held.state = True, "zombie"
+                self.say("job.zombie", held)
+                return None
+        except StoreError as error:
+            held.error = str(error)
+            return None
+        held.saved = SaveStatus(checkpoint, self._wall(), 0.0, 0.1, 1000, 0.2)
+        held.saved_at, held.error = now, None
+        if held.state in ("trial", "overdue"):
+            held.state = "unrehearsed"
+        self.say("save.committed", held, checkpoint=checkpoint)
+        return checkpoint
+
+    def say(self, kind: str, held: HeldJob, **data: Any) -> None:
+        """Put an event into the spool."""
+        number = len(self.events)
+        self.events.append(
+            {"id": f"{self.guard}/{number}", "time": self._wall(), "kind": kind, "node": self.name,
+             "job": held.job.name, "text": kind, "data": data}
+        )  # fmt: skip
+
+    def tick(self) -> None:
+        """What the guard's own timers do now: restores end, interval saves, a look for newer epochs."""
+        if self.dead:
+            return
+        self.finish_restores()
+        for held in list(self.held.values()):
+            process = held.process
+            if process is None or not process.alive or process.frozen or held.state == "paused":
+                continue
+            if not self.store_away and self.world.store.newest_epoch(held.job.uid) > held.epoch:
+                process.frozen, held.state = True, "zombie"
+                self.say("job.zombie", held)
+            elif self.world.clock.monotonic() >= held.next_save_at:
+                self.save_now(held)
+
+    def reclaim(self) -> None:
+        """The provider takes the node: every process on it is gone at once."""
+        self.dead = True
+        for process in self.world.processes:
+            if process.node == self.name:
+                process.alive = False
+
+    def _held(self, name: str) -> HeldJob:
+        held = next((each for each in self.held.values() if each.job.name == name), None)
+        if held is None:
+            raise NotFoundError(f"no job {name} on node {self.name}")
+        return held
+
+    async def save(self, document: Document) -> Document:
+        """A save asked for; repeated requests return the first one's checkpoint."""
+        request = document["request"]
+        if request not in self.outcomes:
+            held = self._held(document["job"])
+            checkpoint = self.save_now(held)
+            self.outcomes[request] = {
+                "state": "saved" if checkpoint else "failed", "checkpoint": checkpoint, "freeze_s": 0.1, "size_bytes": 1000,
+                "upload_s": 0.2, "error": None if checkpoint else held.error or held.state,
+            }  # fmt: skip
+        return self.outcomes[request]
+
+    async def stop(self, document: Document) -> Document:
+        """Save if wanted, end the process, and say so: proof for this guard and epoch."""
+        request = document["request"]
+        if request not in self.outcomes:
+            held = self._held(document["job"])
+            checkpoint = self.save_now(held) if document.get("final_save") else None
+            if document.get("final_save") and checkpoint is None:
+                raise EngineError(f"the final save of {held.job.name} failed: {held.error or held.state}")
+            if held.process is not None:
+                held.process.alive = False
+            held.state = "stopped"
+            self.outcomes[request] = {
+                "state": "stopped", "checkpoint": checkpoint, "error": None,
+                "acknowledged": {"guard": self.guard, "epoch": held.epoch, "time": self._wall()},
+            }  # fmt: skip
+        return self.outcomes[request]
+
+    async def rehearse(self, document: Document) -> Document:
+        """A rehearsal leaves nothing behind."""
+        if self.failures:
+            return {"state": "failed", "seconds": 1.0, "error": self.failures.pop(0)}
+        return {"state": "rehearsed", "seconds": self.restore_takes_s, "error": None}
+
+    async def set(self, document: Document) -> Document:
+        """Change fields of the job's record."""
+        held = self._held(document["job"])
+        record = strict.to_document(held.job) | document["changes"]
+        held.job = strict.read(Job, record, what="job")
+        return {"job": strict.to_document(self._job_status(held, self.world.clock.monotonic()))}
+
+    async def pause(self, document: Document) -> Document:
+        """Stop saving."""
+        held = self._held(document["job"])
+        held.state = "paused"
+        return {"job": strict.to_document(self._job_status(held, self.world.clock.monotonic()))}
+
+    async def resume(self, document: Document) -> Document:
+        """Save again."""
+        held = self._held(document["job"])
+        held.state = "unrehearsed"
+        return {"job": strict.to_document(self._job_status(held, self.world.clock.monotonic()))}
+
+    async def forget(self, document: Document) -> Document:
+        """Drop the record; the process is untouched."""
+        held = self._held(document["job"])
+        del self.held[held.job.uid]
+        return {}
+
+    async def thaw(self, document: Document) -> Document:
+        """The operator's word for a zombie."""
+        held = self._held(document["job"])
+        if held.process is not None:
+            held.process.frozen = False
+        held.state = "paused"
+        return {"job": strict.to_document(self._job_status(held, self.world.clock.monotonic()))}

@@ -1,0 +1,1 @@
+"""What the guard decides, without touching anything: events and time in, decisions out."""

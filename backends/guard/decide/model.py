@@ -1,0 +1,225 @@
+"""The guard's mind about one job, the events it takes in and the decisions that come out: plain data.
+
+All instants are seconds by the node's boot clock (`Clock.monotonic`); they mean nothing after a reboot.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from backends.records.node import NoticeState
+
+Phase = Literal["running", "restoring", "stopped", "finished", "failed", "ended_unknown"]
+FreezeReason = Literal["zombie", "isolated"]
+SaveReason = Literal["trial", "first", "interval", "final", "asked"]
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What the operator wants for a job; seconds, shares and rates."""
+
+    interval_s: float | None = None  # None is `auto`
+    rate_per_hour: float | None = None  # reclaims per hour, when anybody told us
+    max_overhead: float | None = None  # largest share of time spent frozen; bounds `auto`
+    on_isolated: Literal["continue", "freeze"] = "continue"
+    lease_s: float = 90.0
+    paused: bool = False
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What saves and restores of this job really took, from the newest of each; None: not measured yet."""
+
+    freeze_s: float | None = None
+    upload_s: float | None = None
+    save_s: float | None = None  # from the decision to the report
+    restore_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Durable:
+    """The newest save that the guard has read back from the store."""
+
+    checkpoint: str
+    frozen_at: float  # boot clock, from which lost work counts
+    frozen_wall: float  # wall clock of the same instant, for display
+    freeze_s: float
+    size_bytes: int
+    upload_s: float
+
+
+@dataclass(frozen=True)
+class Notice:
+    """The node's notice as jobs see it; `serial` grows with each new reclaim announced."""
+
+    state: NoticeState = "none"
+    deadline_at: float | None = None  # boot clock; None unless state is `notice`
+    serial: int = 0
+
+
+@dataclass(frozen=True)
+class Mind:
+    """Everything the decisions about one job depend on."""
+
+    epoch: int
+    began_at: float  # from here work is at risk until the first durable save
+    contact_at: float  # start of the last store call that succeeded
+    policy: Policy = field(default_factory=Policy)
+    phase: Phase = "running"
+    first_delay_s: float = 0.0  # a process that was just started needs a moment before its first save
+    restored_from: str | None = None  # the checkpoint this incarnation came back from
+    rehearsed: bool = False  # a checkpoint of this job has run on another host
+    durable: Durable | None = None
+    costs: Costs = field(default_factory=Costs)
+    saving_since: float | None = None  # single flight: a save is under way
+    asked: bool = False  # a person or a flow wants a save
+    failures: int = 0  # saves that failed since the last good one
+    retry_at: float | None = None
+    trial_refused: bool = False  # the engine failed the trial: the operator asks for the next one
+    frozen: FreezeReason | None = None
+    behind: int | None = None  # the newer valid epoch, when there is one that is not ours
+    excused: int = 0  # the operator's word covers newer epochs up to this one
+    zombie_freezes: tuple[float, ...] = ()
+    invalid_told: tuple[int, ...] = ()
+    overdue_told: bool = False
+    silence_told: bool = False
+    interval_told_s: float | None = None  # the `auto` interval that was last reported
+    notice: Notice = field(default_factory=Notice)
+    notice_handled: int = 0  # serial of the last notice answered
+
+
+# Events
+
+
+@dataclass(frozen=True)
+class Tick:
+    """Time has passed."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Somebody wants a save now (`save`, `stop` with a final save)."""
+
+
+@dataclass(frozen=True)
+class SaveDone:
+    """A save is durable: read back from the store, and no newer epoch found."""
+
+    durable: Durable
+    save_s: float
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """After a restart of the guard: what became of the save it was shipping; None: nothing that counts."""
+
+    durable: Durable | None
+
+
+@dataclass(frozen=True)
+class SaveFailed:
+    """A save came to nothing; the job runs on and the older save stands."""
+
+    reason: str
+    engine: bool  # the engine failed, not the store
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What the store's lineage says, read by a call that began at `asked_at`."""
+
+    asked_at: float
+    newest: int  # highest validly claimed epoch; never below our own
+    returned: bool = False  # `newest` names this guard and its own last commit: we go on under it
+    invalid: tuple[tuple[int, str], ...] = ()  # claims that do not verify: (epoch, why)
+
+
+@dataclass(frozen=True)
+class Gone:
+    """The process is no more."""
+
+    done: bool  # the job's done rule holds
+    exit_code: int | None = None  # known only for a process that the guard or its engine started
+    shutdown: bool = False  # the node was going down
+
+
+@dataclass(frozen=True)
+class NoticeIs:
+    """The node's notice changed."""
+
+    notice: Notice
+
+
+@dataclass(frozen=True)
+class PolicyIs:
+    """The operator changed the policy."""
+
+    policy: Policy
+
+
+@dataclass(frozen=True)
+class Word:
+    """The operator's word: let a frozen job run although the lineage speaks against it."""
+
+
+@dataclass(frozen=True)
+class Rehearsed:
+    """Another host has run a checkpoint of this job."""
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """The guard ended the process on request."""
+
+
+JobEvent = (
+    Tick
+    | Asked
+    | SaveDone
+    | Recovered
+    | SaveFailed
+    | Standing
+    | Gone
+    | NoticeIs
+    | PolicyIs
+    | Word
+    | Rehearsed
+    | Stopped
+)
+
+
+# Decisions
+
+
+@dataclass(frozen=True)
+class StartSave:
+    """Begin a save."""
+
+    reason: SaveReason
+
+
+@dataclass(frozen=True)
+class Freeze:
+    """Stop the process tree where it stands."""
+
+    reason: FreezeReason
+
+
+@dataclass(frozen=True)
+class Thaw:
+    """Let the process tree run."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """Tell it: an event for the spool."""
+
+    kind: str
+    text: str
+    data: dict[str, Any] = field(default_factory=dict)
+
+
+Decision = StartSave | Freeze | Thaw | Report

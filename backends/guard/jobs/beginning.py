@@ -1,0 +1,183 @@
+"""How a job comes under this guard: attached to a running process, or started from its command."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+from backends.clean import clean
+from backends.clock import format_utc
+from backends.engines.port import Process, start_ticks
+from backends.errors import EngineError, FencedError, UsageError
+from backends.guard.decide.model import Mind, Policy
+from backends.guard.disk import durable
+from backends.guard.disk.requests import Task
+from backends.guard.engines import choose
+from backends.guard.jobs.book import Book
+from backends.guard.jobs.progress import log_path
+from backends.guard.jobs.record import JobRecord
+from backends.guard.jobs.tools import Tools
+from backends.guard.jobs.unit import JobUnit
+from backends.records.grant import Grant
+from backends.records.job import Job
+
+SETTLE_S = 1.0  # a started process gets this long before its trial save
+
+
+def policy_of(job: Job) -> Policy:
+    """The part of a job's record that decisions depend on."""
+    return Policy(
+        interval_s=job.interval_s,
+        max_overhead=job.max_overhead,
+        on_isolated=job.on_isolated,
+        lease_s=job.lease_s,
+        paused=job.paused,
+    )
+
+
+def mark_started(tools: Tools, job: Job, grant: Grant) -> None:
+    """Write down, synced, that this epoch is about to start here: it never starts twice.
+
+    Raises:
+        FencedError: it was started here before.
+    """
+    path = tools.layout.started / f"{job.uid}.{grant.epoch}"
+    document = {"nonce": grant.nonce, "time": format_utc(tools.clock.wall()), "boot_id": tools.boot_id}
+    if not durable.create(path, document):
+        raise FencedError(
+            f"epoch {grant.epoch} of job {job.name} was started on this node before and never starts twice; "
+            f"restore it under a new epoch"
+        )
+
+
+def attached_process(job: Job) -> Process:
+    """The process a job attaches to, pinned by its start time.
+
+    Raises:
+        UsageError: it is not there, or the job attaches to something this version cannot find.
+    """
+    attach = job.attach
+    if attach is None:
+        raise UsageError(f"job {job.name} names no running process to attach to")
+    if attach.pid is not None:
+        pid = attach.pid
+    elif attach.pid_file is not None:
+        pid = _pid_from(attach.pid_file)
+    else:
+        raise UsageError(f"job {job.name}: attaching to containers and Slurm jobs comes with a later version")
+    ticks = start_ticks(pid) if pid > 0 else None
+    if ticks is None:
+        raise UsageError(f"job {job.name}: there is no process {pid} on this node")
+    return Process(pid, ticks)
+
+
+def _pid_from(path: str) -> int:
+    try:
+        return int(Path(path).read_text()[:32].strip())
+    except (OSError, ValueError):
+        raise UsageError(f"pid file {clean(path)} does not hold a process number") from None
+
+
+def born_at(process: Process, now: float) -> float:
+    """Boot-clock instant at which a process began; `now` where the kernel's answer makes no sense."""
+    at = process.start_ticks / os.sysconf("SC_CLK_TCK")
+    return at if 0 <= at <= now else now
+
+
+def protect(book: Book, job: Job, grant: Grant, task: Task) -> JobUnit:
+    """Take a running process under guard; its trial save starts at once."""
+    tools = book.tools
+    here = book.running(job, grant.epoch)
+    if here is not None:
+        return here
+    book.check_free(job)
+    process = attached_process(job)
+    engine = choose(job, process, tools.engines)
+    tools.open_vault(job, grant).may_start(grant.epoch, tools.identity.guard, grant.nonce, None)
+    task.begin()
+    mark_started(tools, job, grant)
+    now = tools.clock.monotonic()
+    began_at = born_at(process, now)
+    mind = Mind(epoch=grant.epoch, began_at=began_at, contact_at=now, policy=policy_of(job))
+    started_at = format_utc(tools.clock.wall() - (now - began_at))
+    record = JobRecord(job, engine.name, mind, tools.boot_id, process, started_at)
+    unit = book.open(record, grant)
+    tools.spool.add("job.protected", f"process {process.pid} is under guard", job.name, {"pid": process.pid})
+    return unit
+
+
+def start(book: Book, job: Job, grant: Grant, task: Task) -> JobUnit:
+    """Start a job's command in a session of its own and take it under guard."""
+    tools = book.tools
+    here = book.running(job, grant.epoch)
+    if here is not None:
+        return here
+    book.check_free(job)
+    if not job.command:
+        raise UsageError(f"job {job.name} has no command to start")
+    engine = choose(job, None, tools.engines)
+    tools.open_vault(job, grant).may_start(grant.epoch, tools.identity.guard, grant.nonce, None)
+    task.begin()
+    mark_started(tools, job, grant)
+    now = tools.clock.monotonic()
+    mind = Mind(
+        epoch=grant.epoch,
+        began_at=now,
+        contact_at=now,
+        policy=policy_of(job),
+        phase="restoring",
+        first_delay_s=SETTLE_S,
+    )
+    record = JobRecord(
+        job, engine.name, mind, tools.boot_id, None, format_utc(tools.clock.wall()), launched=True
+    )
+    unit = book.open(record, grant)
+    try:
+        child, process = _launch(tools, job, grant.epoch)
+    except EngineError:
+        book.forget(job.name)
+        raise
+    book.children[job.uid] = child
+    unit.change(lambda old: replace(old, process=process, mind=replace(old.mind, phase="running")))
+    tools.spool.add("job.started", f"started as process {process.pid}", job.name, {"pid": process.pid})
+    return unit
+
+
+def marks(job: Job, epoch: int) -> dict[str, str]:
+    """What tells a started process's environment which job and epoch it is."""
+    return {"REPRIEVE_JOB": job.name, "REPRIEVE_UID": job.uid, "REPRIEVE_EPOCH": str(epoch)}
+
+
+def _environment(job: Job, epoch: int) -> dict[str, str]:
+    """The guard's environment without what was set for the guard alone, the job's own, and the marks."""
+    own = ("PYTHONPATH", "PYTHONNOUSERSITE", "PYTHONSAFEPATH", "REPRIEVE_NODE_ROOT", "REPRIEVE_METADATA_URL")
+    inherited = {name: value for name, value in os.environ.items() if name not in own}
+    return {**inherited, **job.environment, **marks(job, epoch)}
+
+
+def _launch(tools: Tools, job: Job, epoch: int) -> tuple[subprocess.Popen[bytes], Process]:
+    path = log_path(tools.layout, job.uid)
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        child = subprocess.Popen(
+            list(job.command),
+            cwd=job.cwd,
+            env=_environment(job, epoch),
+            stdin=subprocess.DEVNULL,
+            stdout=handle,
+            stderr=handle,
+            start_new_session=True,
+            close_fds=True,
+        )
+    except OSError as error:
+        what = clean(error.filename or job.command[0])
+        raise EngineError(f"job {job.name} cannot be started: {what}: {error.strerror}") from None
+    finally:
+        os.close(handle)
+    ticks = start_ticks(child.pid)
+    if ticks is None:
+        code = child.wait()
+        raise EngineError(f"job {job.name} ended at once with status {code}; its output is in {path}")
+    return child, Process(child.pid, ticks)

@@ -1,0 +1,96 @@
+"""Reading the lineage of a job in the store, every few seconds, and what a process's end means."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from backends.engines.port import alive
+from backends.guard.decide.model import Gone, Rehearsed, Standing
+from backends.guard.jobs.tools import trouble
+from backends.guard.jobs.unit import JobUnit
+
+LOOK_EVERY_S = 5.0
+REHEARSED_EVERY = 6  # looks between two looks for a rehearsal record
+
+
+def watch(unit: JobUnit) -> None:
+    """Read claims until the job ends or is closed; what cannot be read is silence, which has its own clock."""
+    count = 0
+    while not unit.closed and not unit.ended:
+        look(unit)
+        if count % REHEARSED_EVERY == 0 and not unit.mind.rehearsed:
+            _look_for_rehearsal(unit)
+        count += 1
+        unit.look_now.wait(LOOK_EVERY_S)
+        unit.look_now.clear()
+
+
+def look(unit: JobUnit) -> bool:
+    """Read the lineage once and take it in; False when the store does not answer."""
+    if unit.mind.phase != "running":
+        return True
+    mind = unit.mind
+    asked_at = unit.tools.clock.monotonic()
+    last = mind.durable.checkpoint if mind.durable is not None else mind.restored_from
+    try:
+        place = unit.vault.place(mind.epoch, unit.tools.identity.guard, last)
+    except Exception as error:  # noqa: BLE001 - silence of the store must not end this thread
+        unit.silence = trouble(error).message
+        return False
+    unit.silence = None
+    unit.take(Standing(asked_at, max(place.newest, mind.epoch), place.returned, place.invalid))
+    return True
+
+
+def _look_for_rehearsal(unit: JobUnit) -> None:
+    try:
+        found = unit.vault.rehearsed()
+    except Exception:  # noqa: BLE001 - asked again later; until then the job stays `unrehearsed`
+        return
+    if found:
+        unit.take(Rehearsed())
+
+
+def check_process(unit: JobUnit, child: subprocess.Popen[bytes] | None) -> None:
+    """Tell the unit when its process is gone."""
+    process, mind = unit.process, unit.mind
+    if process is None or mind.phase != "running":
+        return
+    code = child.poll() if child is not None and child.pid == process.pid else None
+    if code is None and alive(process):
+        return
+    if code is None:
+        code = _exit_code(unit)
+    done = _done(unit, code)
+    unit.take(Gone(done, code, shutdown=not done and going_down()))
+
+
+def _exit_code(unit: JobUnit) -> int | None:
+    """The exit code of a process that the engine brought back, where the engine saw it end."""
+    outcome = getattr(unit.engine, "outcome", None)
+    return outcome(unit.process) if callable(outcome) else None
+
+
+def going_down() -> bool:
+    """Whether this node is shutting down, where systemd can say so."""
+    if not Path("/run/systemd/system").is_dir():
+        return False
+    try:
+        answer = subprocess.run(
+            ["systemctl", "is-system-running"],
+            capture_output=True,
+            timeout=5,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return answer.stdout.strip() == b"stopping"
+
+
+def _done(unit: JobUnit, code: int | None) -> bool:
+    done_file = unit.record.job.done_file
+    if done_file is not None:
+        return Path(done_file).exists()
+    return code == 0

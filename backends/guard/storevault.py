@@ -1,0 +1,157 @@
+"""The vault on a real store: format 1, sealed with the job's key, checked against the fleet's."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from backends.clock import Clock
+from backends.engines.port import OpenFile
+from backends.errors import ExistsError, NoProofError, StoreError
+from backends.guard.vault import Fetched, Place, Receipt, Shipment
+from backends.ids import CheckpointId
+from backends.records.grant import Grant
+from backends.records.job import Job
+from backends.store import layout
+from backends.store.commit import Committed, Committer, SaveSource, SourceFile
+from backends.store.fetch import fetch
+from backends.store.fleetkey import VerifyKey
+from backends.store.lineage import Lineage, read_lineage
+from backends.store.open import open_store
+from backends.store.port import ObjectStore
+from backends.store.sealing import JobKey
+
+SEQ_TRIES = 3  # another writer of our epoch would be a bug or a thief: do not race it for ever
+
+Fingerprint = Callable[[Shipment], dict[str, Any]]
+
+
+class StoreVault:
+    """One job's view of its store."""
+
+    def __init__(
+        self, store: ObjectStore, job: Job, grant: Grant, clock: Clock, fingerprint: Fingerprint
+    ) -> None:
+        self._store = store
+        self._job = job
+        self._key = JobKey.from_hex(grant.key)
+        self._verify_key = VerifyKey.from_hex(grant.verify_key)
+        self._clock = clock
+        self._fingerprint = fingerprint
+
+    def ship(self, shipment: Shipment, epoch: int) -> Receipt:
+        """Commit a save under the next free seq of `epoch`."""
+        self._own_lineage(epoch)
+        committer = self._committer(epoch)
+        source = self._source(shipment)
+        seq = committer.next_seq()
+        for _ in range(SEQ_TRIES):
+            try:
+                return self._receipt(committer.commit(seq, source))
+            except ExistsError:
+                seq += 1
+        return self._receipt(committer.commit(seq, source))
+
+    def _receipt(self, done: Committed) -> Receipt:
+        self._own_lineage(done.checkpoint.epoch)
+        return Receipt(str(done.checkpoint), done.manifest.size_bytes)
+
+    def _own_lineage(self, epoch: int) -> Lineage:
+        """The lineage, once it is seen to hold our own claim: an empty place (a mount that is gone) answers too."""
+        lineage = self._lineage()
+        if lineage.claims.get(epoch) is None:
+            raise StoreError(
+                f"store {self._store.url} does not hold the claim of epoch {epoch} of job {self._job.name}: it is "
+                f"not the store this job was started with; see whether its disk is mounted"
+            )
+        return lineage
+
+    def _source(self, shipment: Shipment) -> SaveSource:
+        saved = shipment.saved
+        files = tuple(SourceFile(**dataclasses.asdict(file)) for file in saved.files)
+        return SaveSource(
+            directory=shipment.directory,
+            engine=shipment.engine,
+            frozen_at=saved.frozen_at,
+            frozen_s=saved.frozen_s,
+            dump_s=saved.dump_s,
+            files=files,
+            versions=saved.versions,
+            runtime=shipment.job.runtime,
+            fingerprint=self._fingerprint(shipment),
+            processes=saved.processes,
+            details=saved.details,
+        )
+
+    def recover(self, epoch: int, after: str | None) -> str | None:
+        """The newest save of `epoch`, later than `after`, that reads back whole, no newer epoch being claimed."""
+        last = None if after is None else CheckpointId.parse(after)
+        seq = last.seq if last is not None and last.epoch == epoch else 0
+        found = self._committer(epoch).recover(seq)
+        return None if found is None else str(found.checkpoint)
+
+    def fetch(self, checkpoint: str, into: Path) -> Fetched:
+        """Verify a checkpoint and write it under `into`."""
+        manifest = fetch(self._store, self._job.uid, CheckpointId.parse(checkpoint), self._key, into)
+        files = tuple(
+            OpenFile(
+                path=entry.path,
+                size=entry.size,
+                mode=entry.mode,
+                uid=entry.uid,
+                gid=entry.gid,
+                copy=entry.copy,
+                origin=entry.origin,
+            )
+            for entry in manifest.files
+        )
+        return Fetched(manifest.engine, files, manifest.details)
+
+    def place(self, epoch: int, guard: str, last: str | None) -> Place:
+        """Where `epoch` stands among the claims in the store."""
+        lineage = self._own_lineage(epoch)
+        newest = max(epoch, lineage.highest_valid)
+        last_id = None if last is None else CheckpointId.parse(last)
+        adopted = lineage.adopts(guard, epoch, last_id)
+        invalid = tuple(
+            (number, "its signature or content is wrong")
+            for number, claim in sorted(lineage.claims.items())
+            if claim is None and number > epoch
+        )
+        return Place(newest, adopted is not None and adopted.epoch == newest, invalid)
+
+    def may_start(self, epoch: int, guard: str, nonce: str, checkpoint: str | None) -> None:
+        """Return when the lineage lets this guard start `epoch` from `checkpoint` (None: from nothing)."""
+        found = self._lineage().may_start(epoch, guard, nonce)
+        if found.checkpoint != checkpoint:
+            raise NoProofError(
+                f"epoch {epoch} of job {self._job.name} continues from {found.checkpoint or 'nothing'}, "
+                f"not from {checkpoint or 'nothing'}"
+            )
+
+    def maker(self, checkpoint: str) -> str | None:
+        """The guard named by the continues of the checkpoint's epoch."""
+        found = self._lineage().continues.get(CheckpointId.parse(checkpoint).epoch)
+        return None if found is None else found.guard
+
+    def rehearsed(self) -> bool:
+        """Whether any checkpoint of the job has a rehearsal record."""
+        prefix = layout.checkpoints(self._job.uid)
+        return any(info.key.endswith("/rehearsed") for info in self._store.list(prefix))
+
+    def _lineage(self) -> Lineage:
+        return read_lineage(self._store, self._job.uid, self._verify_key)
+
+    def _committer(self, epoch: int) -> Committer:
+        return Committer(self._store, self._job.uid, epoch, self._key, self._verify_key, self._clock)
+
+
+def opener(clock: Clock, fingerprint: Fingerprint) -> Callable[[Job, Grant], StoreVault]:
+    """What opens a job's vault from its grant."""
+
+    def open_vault(job: Job, grant: Grant) -> StoreVault:
+        return StoreVault(open_store(grant.store), job, grant, clock, fingerprint)
+
+    return open_vault

@@ -1,0 +1,260 @@
+"""The verbs a guard answers (docs/internals.md section 2), each with the document it takes, read strictly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+
+from backends.clean import clean
+from backends.engines.port import Process, start_ticks
+from backends.errors import UsageError
+from backends.guard import engines
+from backends.guard.decide.model import Word
+from backends.guard.disk.requests import Requests, Task
+from backends.guard.jobs import beginning, changing, restoring, stopping
+from backends.guard.jobs.book import Book
+from backends.guard.jobs.tools import Tools
+from backends.guard.jobs.unit import JobUnit
+from backends.records.grant import Grant
+from backends.records.job import Job
+from backends.records.status import NodeStatus
+from backends.records.strict import read, to_document
+
+Answer = dict[str, Any]
+BEGIN_WAIT_S = 120.0  # protect and start answer when they are done
+MOST_EVENTS = 500
+
+
+class Host(Protocol):
+    """The guard, as its verbs see it."""
+
+    tools: Tools
+    book: Book
+    requests: Requests
+
+    def status(self) -> NodeStatus:
+        """The node's status now."""
+        ...
+
+    def end(self) -> None:
+        """Let the guard end."""
+        ...
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """`{}`."""
+
+
+@dataclass(frozen=True)
+class Events:
+    """Which events to send."""
+
+    since: int
+    limit: int = 200
+
+
+@dataclass(frozen=True)
+class Acknowledge:
+    """Events numbered below `upto` may be dropped."""
+
+    upto: int
+
+
+@dataclass(frozen=True)
+class Examine:
+    """A job to examine; `pid` is its process, when it is not under guard yet."""
+
+    job: Job
+    pid: int | None = None
+
+
+@dataclass(frozen=True)
+class Begin:
+    """A job to take under guard or to start."""
+
+    request: str
+    job: Job
+    grant: Grant
+
+
+@dataclass(frozen=True)
+class Save:
+    """A job to save now."""
+
+    request: str
+    job: str
+    wait_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Restore:
+    """A checkpoint to bring back, or to rehearse."""
+
+    request: str
+    job: Job
+    grant: Grant
+    checkpoint: str
+    wait_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Stop:
+    """A job to end."""
+
+    request: str
+    job: str
+    final_save: bool
+    wait_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Change:
+    """A job's settings to change."""
+
+    job: str
+    changes: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Named:
+    """A job by name."""
+
+    job: str
+
+
+@dataclass(frozen=True)
+class Thawing:
+    """The operator's word that a frozen job shall run."""
+
+    job: str
+    word: str
+
+
+class Verbs:
+    """Reads a verb's document, carries it out on the guard and gives the answer."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._table: dict[str, tuple[type, Callable[[Any], Answer]]] = {
+            "status": (Nothing, self._status),
+            "events": (Events, self._events),
+            "acknowledge": (Acknowledge, self._acknowledge),
+            "examine": (Examine, self._examine),
+            "protect": (Begin, self._protect),
+            "start": (Begin, self._start),
+            "save": (Save, self._save),
+            "restore": (Restore, self._restore),
+            "rehearse": (Restore, self._rehearse),
+            "stop": (Stop, self._stop),
+            "set": (Change, self._set),
+            "pause": (Named, lambda named: self._pause(named, paused=True)),
+            "resume": (Named, lambda named: self._pause(named, paused=False)),
+            "forget": (Named, self._forget),
+            "thaw": (Thawing, self._thaw),
+            "shutdown": (Nothing, self._shutdown),
+        }
+
+    def answer(self, verb: str, document: Answer) -> Answer:
+        """The answer to one call; raises ReprieveError for a refusal."""
+        entry = self._table.get(verb)
+        if entry is None:
+            raise UsageError(f"verb {clean(verb, limit=64)!r} is not known to this guard; update its bundle")
+        kind, work = entry
+        return work(read(cast("type[Any]", kind), document, what=verb))
+
+    def _status(self, _: Nothing) -> Answer:
+        return to_document(self._host.status())
+
+    def _events(self, asked: Events) -> Answer:
+        if asked.since < 0 or asked.limit < 1:
+            raise UsageError(
+                f"events since {asked.since}, limit {asked.limit}: 0 or more, and 1 or more, are needed"
+            )
+        found, following = self._host.tools.spool.events(asked.since, min(asked.limit, MOST_EVENTS))
+        return {"events": [to_document(event) for event in found], "next": following}
+
+    def _acknowledge(self, asked: Acknowledge) -> Answer:
+        self._host.tools.spool.acknowledge(asked.upto)
+        return {}
+
+    def _examine(self, asked: Examine) -> Answer:
+        process = self._process(asked)
+        verdicts = engines.examine(asked.job, process, self._host.tools.engines)
+        return {"verdicts": [to_document(verdict) for verdict in verdicts]}
+
+    def _process(self, asked: Examine) -> Process | None:
+        if asked.pid is not None:
+            ticks = start_ticks(asked.pid) if asked.pid > 0 else None
+            if ticks is None:
+                raise UsageError(f"there is no process {asked.pid} on this node")
+            return Process(asked.pid, ticks)
+        for unit in self._host.book.all():
+            if unit.record.job.name == asked.job.name and not unit.ended:
+                return unit.process
+        return beginning.attached_process(asked.job) if asked.job.attach is not None else None
+
+    def _protect(self, asked: Begin) -> Answer:
+        return self._begin("protect", asked, beginning.protect)
+
+    def _start(self, asked: Begin) -> Answer:
+        return self._begin("start", asked, beginning.start)
+
+    def _begin(self, verb: str, asked: Begin, begin: Callable[[Book, Job, Grant, Task], JobUnit]) -> Answer:
+        def work(task: Task) -> Answer:
+            unit = begin(self._host.book, asked.job, asked.grant, task)
+            return {"job": to_document(unit.status())}
+
+        return self._host.requests.run(asked.request, verb, to_document(asked), work, BEGIN_WAIT_S)
+
+    def _save(self, asked: Save) -> Answer:
+        unit = self._host.book.get(asked.job)
+        return self._run("save", asked, asked.wait_s, lambda task: stopping.save_now(unit, task))
+
+    def _restore(self, asked: Restore) -> Answer:
+        order = restoring.Order(asked.job, asked.grant, asked.checkpoint)
+        book = self._host.book
+        return self._run("restore", asked, asked.wait_s, lambda task: restoring.restore(book, order, task))
+
+    def _rehearse(self, asked: Restore) -> Answer:
+        order = restoring.Order(asked.job, asked.grant, asked.checkpoint)
+        tools = self._host.tools
+        return self._run("rehearse", asked, asked.wait_s, lambda task: restoring.rehearse(tools, order, task))
+
+    def _stop(self, asked: Stop) -> Answer:
+        unit = self._host.book.get(asked.job)
+        work = lambda task: stopping.stop(unit, asked.final_save, task)  # noqa: E731 - short, used once
+        return self._run("stop", asked, asked.wait_s, work)
+
+    def _run(
+        self, verb: str, asked: Save | Restore | Stop, wait_s: float, work: Callable[[Task], Answer]
+    ) -> Answer:
+        return self._host.requests.run(asked.request, verb, to_document(asked), work, min(wait_s, 3600.0))
+
+    def _set(self, asked: Change) -> Answer:
+        unit = self._host.book.get(asked.job)
+        changing.change_job(unit, asked.changes)
+        return {"job": to_document(unit.status())}
+
+    def _pause(self, named: Named, *, paused: bool) -> Answer:
+        unit = self._host.book.get(named.job)
+        changing.change_job(unit, {"paused": paused})
+        return {"job": to_document(unit.status())}
+
+    def _forget(self, named: Named) -> Answer:
+        self._host.book.forget(named.job)
+        return {}
+
+    def _thaw(self, asked: Thawing) -> Answer:
+        if not asked.word.strip():
+            raise UsageError(f"thawing {clean(asked.job, limit=64)} needs the operator's word; it is empty")
+        unit = self._host.book.get(asked.job)
+        text = f"the operator's word for thawing: {clean(asked.word)}"
+        self._host.tools.spool.add("job.word", text, unit.record.job.name)
+        unit.take(Word())
+        return {"job": to_document(unit.status())}
+
+    def _shutdown(self, _: Nothing) -> Answer:
+        self._host.end()
+        return {}

@@ -1,0 +1,297 @@
+"""Committing a save: data, manifest, read back, look for a newer epoch, and only then "saved".
+
+Nothing is overwritten: a repeated commit of the same content succeeds without writing, other content needs the next
+seq. Every attempt has its own data key; packs of a failed attempt stay behind until retention removes them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from backends.clean import clean
+from backends.clock import Clock, format_utc
+from backends.errors import (
+    DamagedError,
+    ExistsError,
+    FencedError,
+    NotFoundError,
+    ReprieveError,
+    StoreError,
+    UnreachableError,
+)
+from backends.ids import CheckpointId, new_nonce
+from backends.records.manifest import FORMAT, FileEntry, IndexFrame, Manifest, Timings
+from backends.records.strict import canonical
+from backends.store import layout
+from backends.store.fileops import FileOps, RealOps
+from backends.store.fleetkey import VerifyKey
+from backends.store.format.index import Index, Stream, encode_index
+from backends.store.format.manifests import list_job, open_manifest, seal_manifest
+from backends.store.format.packs import FRAME_BYTES, PackWriter, check_pack
+from backends.store.format.source import SaveSource, SourceFile, StreamCutter
+from backends.store.lineage import read_lineage
+from backends.store.port import ObjectStore
+from backends.store.sealing import DataKey, JobKey
+
+__all__ = ["Committed", "Committer", "SaveSource", "SourceFile"]
+
+
+@dataclass(frozen=True)
+class Committed:
+    """A save that may be reported as saved."""
+
+    checkpoint: CheckpointId
+    manifest: Manifest
+    stored_bytes: int  # sealed bytes of this save's own packs
+    pack_s: float  # hashing, sealing, upload
+    readback_s: float  # reading all of it back
+    repeated: bool = False  # it had been committed before with the same content
+    warnings: tuple[str, ...] = ()  # what went wrong without harm, such as the `latest` hint; planted claims
+
+
+@dataclass(frozen=True)
+class _Written:
+    manifest: Manifest
+    data: bytes  # the object's bytes
+
+
+class Committer:
+    """Commits the saves of one epoch of one job. Not for several threads at once (single flight per job)."""
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        uid: str,
+        epoch: int,
+        key: JobKey,
+        verify_key: VerifyKey,
+        clock: Clock,
+        *,
+        open_source: Callable[[Path], FileOps] = RealOps,
+    ) -> None:
+        self._store = store
+        self._uid = uid
+        self._epoch = epoch
+        self._key = key
+        self._verify_key = verify_key
+        self._clock = clock
+        self._open_source = open_source
+
+    def next_seq(self) -> int:
+        """The first seq of this epoch under which nothing lies yet, from 1."""
+        listing = list_job(self._store, self._uid)
+        found = {*listing.manifests, *listing.data, *listing.attested}
+        return 1 + max((identity.seq for identity in found if identity.epoch == self._epoch), default=0)
+
+    def commit(self, seq: int, source: SaveSource) -> Committed:
+        """Commit a finished save under `seq`.
+
+        Raises:
+            FencedError: a newer epoch exists; the save must not be reported and the job must be frozen.
+            ExistsError: other content lies under this seq; take `next_seq()`.
+            FullError, UnreachableError, StoreError: given up; the job runs on and the older save stands.
+        """
+        identity = CheckpointId(self._epoch, seq)
+        self._check_fence(identity)
+        existing = self._existing(identity)
+        if existing is not None:
+            if existing.manifest.content != self._content_of(source):
+                raise ExistsError(
+                    f"checkpoint {identity} of job {self._uid} exists with other content; commit under the next seq"
+                )
+            return self._finish(existing, repeated=True)
+        written = self._seal(self._write_data(identity, source))
+        self._write_manifest(written)
+        return self._finish(written, repeated=False)
+
+    def recover(self, after: int) -> Committed | None:
+        """What a restarted guard may still report: the newest save of this epoch with seq > `after` that counts.
+
+        A save counts when its manifest is there (made durable first), all of it reads back, and no newer epoch
+        exists. Damaged or half-done ones are passed over. FencedError when behind.
+        """
+        listing = list_job(self._store, self._uid)
+        for identity in reversed(listing.checkpoints):
+            if identity.epoch != self._epoch or identity.seq <= after:
+                continue
+            try:
+                existing = self._existing(identity)
+                if existing is not None:
+                    return self._finish(existing, repeated=True)
+            except DamagedError:
+                continue
+        return None
+
+    def _existing(self, identity: CheckpointId) -> _Written | None:
+        """The manifest that lies under this id, made durable; None when there is none."""
+        key = layout.checkpoint(self._uid, identity)
+        try:
+            data = self._store.read(key)
+        except NotFoundError:
+            return None
+        # Whoever wrote it may have died before its name was durable: creating it again makes sure.
+        with contextlib.suppress(ExistsError):
+            self._store.create(key, data)
+        return _Written(open_manifest(data, self._uid, identity, self._key), data)
+
+    def _seal(self, manifest: Manifest) -> _Written:
+        try:
+            return _Written(manifest, seal_manifest(manifest, self._key))
+        except (ValueError, TypeError) as error:
+            raise StoreError(
+                f"manifest of checkpoint {manifest.id}: {clean(error)}; the save is given up"
+            ) from None
+
+    def _content_of(self, source: SaveSource) -> str:
+        """The source's content digest without writing anything."""
+        cutter = StreamCutter(self._open_source(source.directory), self._key, lambda: 0)
+        for _ in cutter.images():
+            pass
+        for _ in cutter.files(source.files):
+            pass
+        return content_digest(cutter.streams, source.files, self._key)
+
+    def _write_data(self, identity: CheckpointId, source: SaveSource) -> Manifest:
+        """Seal and upload everything but the manifest."""
+        started = self._clock.monotonic()
+        data_key = DataKey.new(self._uid, identity)
+        writer = PackWriter(self._store, self._key, data_key, self._first_packs(identity))
+        cutter = StreamCutter(self._open_source(source.directory), self._key, lambda: len(writer.frames))
+        writer.write("packs", cutter.images())
+        writer.write("files", cutter.files(source.files))
+        index = Index(self._uid, identity, writer.refs, tuple(writer.frames), tuple(cutter.streams))
+        encoded = b"".join(encode_index(index))
+        first = len(writer.frames)
+        writer.write("packs", (encoded[at : at + FRAME_BYTES] for at in range(0, len(encoded), FRAME_BYTES)))
+        return self._manifest(identity, source, cutter.streams, writer, data_key, first, encoded, started)
+
+    def _manifest(
+        self,
+        identity: CheckpointId,
+        source: SaveSource,
+        streams: list[Stream],
+        writer: PackWriter,
+        data_key: DataKey,
+        first_index_frame: int,
+        index: bytes,
+        started: float,
+    ) -> Manifest:
+        files = {stream.name: stream for stream in streams if stream.area == "files"}
+        frames = writer.frames[first_index_frame:]
+        return Manifest(
+            format=FORMAT,
+            job_uid=self._uid,
+            epoch=identity.epoch,
+            seq=identity.seq,
+            nonce=new_nonce(),
+            parent=None,
+            engine=source.engine,
+            versions=source.versions,
+            runtime=source.runtime,
+            fingerprint=source.fingerprint,
+            processes=source.processes,
+            details=source.details,
+            files=tuple(_file_entry(entry, files[entry.copy]) for entry in source.files),
+            image_bytes=sum(stream.size for stream in streams if stream.area == "images"),
+            file_bytes=sum(stream.size for stream in files.values()),
+            content=content_digest(streams, source.files, self._key),
+            packs=tuple(writer.packs),
+            index=tuple(
+                IndexFrame(writer.packs[f.pack].name, f.offset, f.length, f.number, f.plain) for f in frames
+            ),
+            index_digest=self._key.digest(index),
+            keys={str(identity): self._key.wrap(data_key)},
+            timings=Timings(
+                frozen_at=format_utc(source.frozen_at),
+                frozen_s=source.frozen_s,
+                dump_s=source.dump_s,
+                pack_s=self._clock.monotonic() - started,
+                clock_offset_s=source.clock_offset_s,
+            ),
+        )
+
+    def _first_packs(self, identity: CheckpointId) -> dict[layout.PackArea, int]:
+        """The next free pack number in each area: leftovers of a failed attempt are never overwritten."""
+        return {"packs": self._first_pack("packs", identity), "files": self._first_pack("files", identity)}
+
+    def _first_pack(self, area: layout.PackArea, identity: CheckpointId) -> int:
+        prefix = layout.job(self._uid, area, str(identity), "")
+        names = [f"{area}/{identity}/{info.key[len(prefix) :]}" for info in self._store.list(prefix)]
+        taken = [parsed[2] for name in names if (parsed := layout.parse_pack(name)) is not None]
+        return max(taken, default=-1) + 1
+
+    def _write_manifest(self, written: _Written) -> None:
+        """Create the manifest; after a silence find out whether it was this one that got there."""
+        key = layout.checkpoint(self._uid, written.manifest.id)
+        try:
+            self._store.create(key, written.data)
+        except UnreachableError:
+            try:
+                self._store.create(key, written.data)
+            except ExistsError:
+                if self._store.read(key) != written.data:
+                    raise ExistsError(
+                        f"{key}: another save took this seq; commit under the next one"
+                    ) from None
+
+    def _finish(self, written: _Written, *, repeated: bool) -> Committed:
+        """Read everything back, look for a newer epoch, move the hint."""
+        started = self._clock.monotonic()
+        manifest = written.manifest
+        if self._store.read(layout.checkpoint(self._uid, manifest.id)) != written.data:
+            raise DamagedError(
+                f"manifest of checkpoint {manifest.id}: what was read back is not what was written"
+            )
+        for entry in manifest.packs:
+            check_pack(self._store, self._uid, entry, self._key)
+        readback_s = self._clock.monotonic() - started
+        warnings = self._check_fence(manifest.id)
+        try:
+            self._store.replace(layout.latest(self._uid), canonical({"checkpoint": str(manifest.id)}))
+        except ReprieveError as error:
+            warnings = (*warnings, f"the hint `latest` was not written: {error.message}")
+        size = sum(entry.size for entry in manifest.packs)
+        return Committed(manifest.id, manifest, size, manifest.timings.pack_s, readback_s, repeated, warnings)
+
+    def _check_fence(self, identity: CheckpointId) -> tuple[str, ...]:
+        """FencedError when a validly signed claim of a newer epoch exists; else what is not to be trusted there."""
+        lineage = read_lineage(self._store, self._uid, self._verify_key, since=self._epoch)
+        if self._epoch not in lineage.claims and self._epoch not in lineage.continues:
+            raise StoreError(
+                f"job {self._uid}: {self._store.url} does not hold epoch {self._epoch}: it is not the store the job "
+                f"was started with, or it is not mounted; nothing is written or reported"
+            )
+        newer = lineage.newer_claim(self._epoch)
+        if newer is not None:
+            raise FencedError(
+                f"job {self._uid}: epoch {newer.epoch} was claimed by {newer.controller} at {newer.at}; "
+                f"checkpoint {identity} of epoch {self._epoch} does not count as saved",
+                hint="the job runs elsewhere or will: this process is frozen until someone decides",
+            )
+        return lineage.problems
+
+
+def content_digest(streams: list[Stream], files: tuple[SourceFile, ...], key: JobKey) -> str:
+    """Keyed digest of what a save holds: every stream's name, size and digest, every captured file's place."""
+    rows = sorted([stream.area, stream.name, stream.size, stream.digest] for stream in streams)
+    places = sorted([f.copy, f.path, f.mode & 0o777, f.uid, f.gid] for f in files)
+    return key.digest(canonical({"streams": rows, "files": places}))
+
+
+def _file_entry(entry: SourceFile, stream: Stream) -> FileEntry:
+    try:
+        return FileEntry(
+            entry.path,
+            entry.size,
+            entry.mode & 0o777,
+            entry.uid,
+            entry.gid,
+            entry.copy,
+            entry.origin,
+            stream.digest,
+        )
+    except ValueError as error:
+        raise StoreError(f"captured file: {error}; the save is given up") from None

@@ -1,0 +1,161 @@
+"""Bringing a checkpoint from the store to a directory, authenticated before anything is opened.
+
+The manifest is authenticated first, then the index, then every frame and every stream's digest while it streams to
+0600 files. What fails raises DamagedError naming object and reason, and the caller throws the directory away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from backends.clean import clean
+from backends.errors import DamagedError, FullError, StoreError
+from backends.ids import CheckpointId
+from backends.records.manifest import Manifest
+from backends.store.fileops import FileOps, RealOps
+from backends.store.format.index import ZERO, Extent, Frame, Index, Stream, decode_index, zero_page
+from backends.store.format.manifests import load_manifest
+from backends.store.format.packs import FrameReader, open_frame
+from backends.store.port import ObjectStore
+from backends.store.sealing import JobKey
+
+Progress = Callable[[int, int], None]  # bytes done, bytes in all
+_ZEROS = bytes(1 << 20)
+
+
+class CheckpointReader:
+    """An authenticated checkpoint: its manifest, its index, and the verified bytes of its streams."""
+
+    def __init__(self, store: ObjectStore, uid: str, checkpoint: CheckpointId, key: JobKey) -> None:
+        self.manifest = load_manifest(store, uid, checkpoint, key)
+        self._key = key
+        keys = {}
+        for text, wrapped in self.manifest.keys.items():
+            owner = CheckpointId.parse(text)
+            keys[owner] = key.unwrap(wrapped, uid, owner)
+        parts = [
+            open_frame(
+                store, uid, frame.pack, Frame(0, frame.offset, frame.length, frame.number, frame.plain), keys
+            )
+            for frame in self.manifest.index
+        ]
+        encoded = b"".join(parts)
+        if key.digest(encoded) != self.manifest.index_digest:
+            raise DamagedError(
+                f"extent index of checkpoint {checkpoint}: its digest differs from the manifest's"
+            )
+        parent = None if self.manifest.parent is None else CheckpointId.parse(self.manifest.parent)
+        self.index: Index = decode_index(encoded, uid, checkpoint, parent)
+        self._check_against_manifest()
+        self.frames = FrameReader(store, self.index, keys)
+
+    def _check_against_manifest(self) -> None:
+        """The index and the manifest must speak of the same packs and files."""
+        sizes = {entry.name: entry.size for entry in self.manifest.packs}
+        own = str(self.manifest.id)
+        for pack in self.index.packs:
+            if pack.name.split("/")[1] == own and sizes.get(pack.name) != pack.size:
+                raise DamagedError(f"pack {pack.name}: index and manifest disagree about it")
+        streams = {stream.name: stream for stream in self.index.streams if stream.area == "files"}
+        entries = {entry.copy: entry for entry in self.manifest.files}
+        if streams.keys() != entries.keys() or any(
+            (streams[name].size, streams[name].digest) != (entry.size, entry.digest)
+            for name, entry in entries.items()
+        ):
+            raise DamagedError(f"checkpoint {own}: index and manifest disagree about its captured files")
+
+    def blocks(self, stream: Stream) -> Iterator[bytes | memoryview]:
+        """The bytes of a stream, in order; DamagedError at the end when its digest differs."""
+        hasher = self._key.hasher()
+        for extent in stream.extents:
+            for block in self._extent(stream, extent):
+                hasher.update(block)
+                yield block
+        if hasher.hexdigest() != stream.digest:
+            raise DamagedError(
+                f"{stream.area}/{clean(stream.name, limit=120)} of checkpoint {self.manifest.id}: its digest differs"
+            )
+
+    def _extent(self, stream: Stream, extent: Extent) -> Iterator[bytes | memoryview]:
+        if extent.frame == ZERO:
+            for at in range(0, extent.length, len(_ZEROS)):
+                yield _ZEROS[: min(len(_ZEROS), extent.length - at)]
+            return
+        plain = memoryview(self.frames.plain(extent.frame))
+        if not stream.zero:
+            yield plain[extent.at : extent.at + extent.length]
+            return
+        size, at = stream.page_size, extent.at
+        for page in range(extent.offset // size, (extent.offset + extent.length) // size):
+            if zero_page(stream, page):
+                yield bytes(size)
+            else:
+                yield plain[at : at + size]
+                at += size
+
+
+def fetch(
+    store: ObjectStore,
+    uid: str,
+    checkpoint: CheckpointId,
+    key: JobKey,
+    into: Path,
+    progress: Progress | None = None,
+    *,
+    ops: FileOps | None = None,
+) -> Manifest:
+    """Write a checkpoint's files to `into/images` and `into/files`; return its manifest.
+
+    `into` exists or its parent does; `images` and `files` must not exist yet. Files are 0600, directories 0700;
+    modes and owners from the manifest are for whoever rolls files back.
+
+    Raises:
+        NotFoundError: no such checkpoint.
+        NewerFormatError: made by a newer version.
+        DamagedError: naming the object and what is wrong with it; the directory must not be used.
+        FullError: the target disk cannot take it.
+    """
+    reader = CheckpointReader(store, uid, checkpoint, key)
+    target = ops if ops is not None else RealOps(into)
+    try:
+        _write_streams(reader, target, progress or (lambda done, total: None))
+    except OSError as error:
+        raise FullError(
+            f"{into}: checkpoint {checkpoint} cannot be written there: {error.strerror or 'I/O error'}"
+        ) from None
+    return reader.manifest
+
+
+def _write_streams(reader: CheckpointReader, target: FileOps, progress: Progress) -> None:
+    total = reader.manifest.size_bytes
+    made: set[str] = set()
+    if target.stat("") is None:
+        target.mkdir("")
+    for area in ("images", "files"):
+        if target.stat(area) is not None:
+            raise StoreError(
+                f"{area}/ exists already in the directory to fetch into; an empty one is expected"
+            )
+        _make(target, area, made)
+    done = 0
+    progress(done, total)
+    for stream in reader.index.streams:
+        path = f"{stream.area}/{stream.name}"
+        _make(target, path.rpartition("/")[0], made)
+        handle = target.create(path)
+        try:
+            for block in reader.blocks(stream):
+                target.write(handle, block)
+                done += len(block)
+                progress(done, total)
+        finally:
+            target.close(handle)
+
+
+def _make(target: FileOps, directory: str, made: set[str]) -> None:
+    if not directory or directory in made:
+        return
+    _make(target, directory.rpartition("/")[0], made)
+    target.mkdir(directory)
+    made.add(directory)

@@ -1,0 +1,137 @@
+"""Packs of sealed frames: filling them from streams, reading them back, opening single frames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from blake3 import blake3
+
+from backends.errors import DamagedError, NotFoundError
+from backends.ids import CheckpointId
+from backends.records.manifest import PackEntry
+from backends.store import layout
+from backends.store.format.index import Frame, Index, PackRef
+from backends.store.layout import PackArea
+from backends.store.port import ObjectStore
+from backends.store.sealing import DataKey, JobKey
+
+FRAME_BYTES = 4 << 20  # plaintext of a full frame
+PACK_BYTES = 64 << 20  # a pack is closed once it holds this much
+READ_BYTES = 4 << 20
+
+
+class PackWriter:
+    """Seals pieces as frames and puts them into pack after pack; memory is a few frames, whatever the size."""
+
+    def __init__(
+        self, store: ObjectStore, job_key: JobKey, data_key: DataKey, first: dict[PackArea, int]
+    ) -> None:
+        """`first` is the number of the next pack in each area: leftovers of a failed attempt keep theirs."""
+        self.frames: list[Frame] = []
+        self.packs: list[PackEntry] = []
+        self._store = store
+        self._job_key = job_key
+        self._data_key = data_key
+        self._next = dict(first)
+
+    @property
+    def refs(self) -> tuple[PackRef, ...]:
+        """The packs so far, as an index names them."""
+        return tuple(PackRef(entry.name, entry.size) for entry in self.packs)
+
+    def write(self, area: PackArea, pieces: Iterator[bytes]) -> None:
+        """Put every piece as one frame; frames are numbered in the order of the pieces, over all areas."""
+        queue = _Queue(pieces)
+        while queue.head is not None:
+            self._fill(area, queue)
+
+    def _fill(self, area: PackArea, queue: _Queue) -> None:
+        """Make one pack from the head of the queue."""
+        number = self._next[area]
+        self._next[area] += 1
+        hasher = self._job_key.hasher()
+        identity = self._data_key.checkpoint
+        key = layout.pack(self._data_key.uid, area, identity, number)
+        size = self._store.create(key, self._body(queue, hasher))
+        self.packs.append(PackEntry(f"{area}/{identity}/{number}", size, hasher.hexdigest()))
+
+    def _body(self, queue: _Queue, hasher: blake3) -> Iterator[bytes]:
+        offset = 0
+        while queue.head is not None and offset < PACK_BYTES:
+            place = len(self.frames)
+            codec, sealed = self._data_key.seal(place, queue.head)
+            length = len(codec) + len(sealed)
+            self.frames.append(Frame(len(self.packs), offset, length, place, len(queue.head)))
+            offset += length
+            for part in (codec, sealed):
+                hasher.update(part)
+                yield part
+            queue.advance()
+
+
+class _Queue:
+    """An iterator whose next piece can be looked at."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+        self.head = next(pieces, None)
+
+    def advance(self) -> None:
+        self.head = next(self._pieces, None)
+
+
+def check_pack(store: ObjectStore, uid: str, entry: PackEntry, key: JobKey) -> None:
+    """Read a pack as stored and compare size and digest; DamagedError naming the object otherwise."""
+    name = layout.job(uid, *entry.name.split("/"))
+    hasher = key.hasher()
+    try:
+        found = store.info(name)
+        if found is None or found.size != entry.size:
+            size = "missing" if found is None else f"{found.size} bytes"
+            raise DamagedError(f"{name}: {size}, the manifest says {entry.size} bytes")
+        for offset in range(0, entry.size, READ_BYTES):
+            hasher.update(store.read_range(name, offset, min(READ_BYTES, entry.size - offset)))
+    except NotFoundError:
+        raise DamagedError(f"{name}: missing, the manifest says {entry.size} bytes") from None
+    if hasher.hexdigest() != entry.digest:
+        raise DamagedError(f"{name}: the bytes stored are not those that were written (digest differs)")
+
+
+class FrameReader:
+    """Opens frames of one index; keeps the last one, since neighbouring extents share it."""
+
+    def __init__(self, store: ObjectStore, index: Index, keys: dict[CheckpointId, DataKey]) -> None:
+        self._store = store
+        self._index = index
+        self._keys = keys
+        self._last: tuple[int, bytes] = (-1, b"")
+
+    def plain(self, place: int) -> bytes:
+        """Plaintext of the frame at `place` of the index's table; DamagedError naming pack and reason."""
+        if self._last[0] != place:
+            frame = self._index.frames[place]
+            pack = self._index.packs[frame.pack]
+            self._last = (place, open_frame(self._store, self._index.uid, pack.name, frame, self._keys))
+        return self._last[1]
+
+
+def open_frame(
+    store: ObjectStore, uid: str, pack: str, frame: Frame, keys: dict[CheckpointId, DataKey]
+) -> bytes:
+    """Read and open one frame of a pack."""
+    name = layout.job(uid, *pack.split("/"))
+    owner = layout.parse_pack(pack)
+    if owner is None or owner[1] not in keys:
+        raise DamagedError(f"{name}: the manifest holds no data key for this pack")
+    try:
+        sealed = store.read_range(name, frame.offset, frame.length)
+        plain = keys[owner[1]].open(frame.number, sealed)
+    except NotFoundError:
+        raise DamagedError(f"{name}: missing, although a committed checkpoint needs it") from None
+    except DamagedError as error:
+        raise DamagedError(error.message if name in error.message else f"{name}: {error.message}") from None
+    if len(plain) != frame.plain:
+        raise DamagedError(
+            f"{name}: frame {frame.number} holds {len(plain)} bytes, the index says {frame.plain}"
+        )
+    return plain

@@ -1,0 +1,145 @@
+"""`checkpoints`: what jobs can come back to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from backends.clock import format_utc
+from backends.errors import ReprieveError, UsageError
+from console.cli.session import act, on_fleet
+from console.operations.truth import SaveView
+
+if TYPE_CHECKING:
+    from backends.records.job import Job
+    from console.cli.invocation import Invocation
+    from console.operations.fleet import Fleet
+
+
+def save_document(job: Job, save: SaveView, now: float) -> dict[str, Any]:
+    """One checkpoint as machine formats show it."""
+    state = "orphan" if save.orphan else "damaged" if not save.usable else "saved"
+    if state == "saved":
+        state = "rehearsed" if save.rehearsed_on else "verified" if save.verified else "saved"
+    frozen = None if save.frozen_at is None else save.frozen_at - (save.clock_offset_s or 0.0)
+    return {
+        "name": f"{job.name}/{save.checkpoint}",
+        "job": job.name,
+        "uid": job.uid,
+        "checkpoint": save.checkpoint,
+        "state": state,
+        "frozen_at": None if frozen is None else format_utc(frozen),
+        "age_s": None if frozen is None else max(0.0, now - frozen),
+        "size_bytes": save.size_bytes,
+        "node": save.node,
+        "engine": save.engine,
+        "verified": save.verified,
+        "rehearsed_on": save.rehearsed_on,
+        "freeze_s": save.freeze_s,
+        "upload_s": save.upload_s,
+        "reason": save.reason,
+    }
+
+
+def list_(invocation: Invocation) -> int:
+    """`checkpoints list [NAME]`."""
+    name = invocation.arguments.get("name")
+
+    async def work(fleet: Fleet) -> list[dict[str, Any]]:
+        jobs = [fleet.job(name)] if name else [job for job in fleet.jobs().values() if job.uid]
+        items = []
+        for job in jobs:
+            if not job.uid:
+                continue
+            try:
+                saves = await fleet.blocking(fleet.truth(job).saves, job.uid, fleet.job_key(job.uid))
+            except ReprieveError as error:
+                if name:
+                    raise
+                invocation.warn(f"job {job.name}: {error.message}")
+                continue
+            items += [save_document(job, save, fleet.clock.wall()) for save in saves]
+        return items
+
+    from console.cli.invocation import Column
+
+    columns = [
+        Column("job"),
+        Column("checkpoint"),
+        Column("state"),
+        Column("age_s", "AGE"),
+        Column("size_bytes"),
+        Column("node"),
+        Column("engine"),
+        Column("reason"),
+        Column("freeze_s", wide=True),
+        Column("upload_s", wide=True),
+        Column("frozen_at", wide=True),
+    ]
+    invocation.emit_listing("checkpoint", on_fleet(invocation, work), columns)
+    return 0
+
+
+def show(invocation: Invocation) -> int:
+    """`checkpoints show NAME ID`."""
+    wanted = invocation.arguments["checkpoint"]
+
+    async def work(fleet: Fleet) -> dict[str, Any]:
+        job = fleet.job(invocation.arguments["name"])
+        if not job.uid:
+            raise UsageError(f"job {job.name} was never protected")
+        saves = await fleet.blocking(fleet.truth(job).saves, job.uid, fleet.job_key(job.uid))
+        for save in saves:
+            if save.checkpoint == wanted:
+                return {
+                    "schema": "reprieve/checkpoint/v1",
+                    **save_document(job, save, fleet.clock.wall()),
+                    "fingerprint": save.fingerprint,
+                }
+        raise UsageError(
+            f"job {job.name} has no checkpoint {wanted}", hint=f"reprieve checkpoints list {job.name}"
+        )
+
+    invocation.emit(on_fleet(invocation, work))
+    return 0
+
+
+def verify(invocation: Invocation) -> int:
+    """`checkpoints verify NAME [ID] [--full]`: reads only, and records in the store that it did."""
+    return act(invocation)
+
+
+def prune(invocation: Invocation) -> int:
+    """`checkpoints prune NAME`: the same plan is shown and carried out."""
+    arguments = invocation.arguments
+    name = arguments["name"]
+
+    async def work(fleet: Fleet, *, dry_run: bool) -> dict[str, Any]:
+        job = fleet.job(name)
+        if not job.uid:
+            raise UsageError(f"job {name} was never protected")
+        keep = arguments.get("keep_last")
+        age = arguments.get("min_age")
+        return await fleet.blocking(
+            fleet.truth(job).prune,
+            job.uid,
+            fleet.job_key(job.uid),
+            keep_last=job.keep_last if keep is None else keep,
+            min_age_s=job.min_age_s if age is None else age,
+            dry_run=dry_run,
+        )
+
+    plan = on_fleet(invocation, lambda fleet: work(fleet, dry_run=True))
+    lines = [f"delete {each}" for each in plan["delete"]] or ["nothing is old enough to delete"]
+    lines += [f"keep {each}: {why}" for each, why in plan["keep"].items()]
+    if plan.get("refused"):
+        lines = [f"nothing may be deleted now: {plan['refused']}"]
+    document = {"schema": "reprieve/prune/v1", "job": name, "dry_run": invocation.dry_run, **plan}
+    if invocation.dry_run or not plan["delete"]:
+        invocation.emit(document, lambda _document: "\n".join(lines))
+        return 0
+    invocation.confirm(3, lines, name)
+    done = on_fleet(invocation, lambda fleet: work(fleet, dry_run=False))
+    invocation.emit(
+        {**document, **done}, lambda made: f"{len(made['delete'])} checkpoints of {name} are deleted"
+    )
+    return 0

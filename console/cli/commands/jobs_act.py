@@ -1,0 +1,131 @@
+"""`jobs` commands that change something: each shows what will happen, asks by its tier, then acts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from console.cli.session import act, on_fleet
+
+if TYPE_CHECKING:
+    from console.cli.invocation import Invocation
+
+
+def save(invocation: Invocation) -> int:
+    """`jobs save NAME`."""
+    name = invocation.arguments["name"]
+    invocation.confirm(1, (f"save {name} now: it stands still while its memory is copied",), name)
+    return act(invocation)
+
+
+def restore(invocation: Invocation) -> int:
+    """`jobs restore NAME`: the plan is shown first."""
+    arguments = invocation.arguments
+    name = arguments["name"]
+    lines = [*_plan(invocation, name)]
+    if arguments.get("i_know_it_is_dead"):
+        lines.append(f"your word that the old process of {name} is dead is recorded as the proof")
+    invocation.confirm(2, lines, name)
+    return act(invocation)
+
+
+def _plan(invocation: Invocation, name: str) -> list[str]:
+    """What a restore would do now, in lines for people."""
+    from console.operations.decide.batch import BatchItem
+    from console.operations.flows import batch
+
+    arguments = invocation.arguments
+    item = BatchItem(name, arguments.get("checkpoint"), arguments.get("to"))
+    row = on_fleet(invocation, lambda fleet: batch.plan(fleet, [item]))[0]
+    if row["checkpoint"] is None and row["node"] is not None:
+        return [f"{name} runs on {row['node']} already: nothing would be restored"]
+    lines = [f"restore {name} from {row['checkpoint'] or 'no checkpoint'} on {row['node'] or 'no node'}"]
+    return [*lines, row["reason"]] if row["reason"] else lines
+
+
+def move(invocation: Invocation) -> int:
+    """`jobs move NAME --to NODE`."""
+    name, to = invocation.arguments["name"], invocation.arguments["to"]
+    lines = (
+        f"move {name} to {to}: a last save, a confirmed stop, a restore there",
+        "if that fails it starts again here",
+    )
+    invocation.confirm(2, lines, name)
+    return act(invocation)
+
+
+def rehearse(invocation: Invocation) -> int:
+    """`jobs rehearse NAME`."""
+    name = invocation.arguments["name"]
+    to = invocation.arguments.get("to") or "another compatible node"
+    invocation.confirm(1, (f"rehearse {name} on {to}: no network, scratch files, ended afterwards",), name)
+    return act(invocation)
+
+
+def stop(invocation: Invocation) -> int:
+    """`jobs stop NAME`; `--now` is irreversible."""
+    name = invocation.arguments["name"]
+    if invocation.arguments.get("now"):
+        invocation.confirm(3, (f"end {name} without a save: work since its last save is lost",), name)
+    else:
+        invocation.confirm(2, (f"save {name}, then end its process",), name)
+    return act(invocation)
+
+
+def run(invocation: Invocation) -> int:
+    """`jobs run NAME [-- COMMAND]`."""
+    name = invocation.arguments["name"]
+    lines = (
+        f"start {name} under guard",
+        "the trial save follows at once: the job stands still while it is copied",
+    )
+    invocation.confirm(2, lines, name)
+    return act(invocation)
+
+
+def protect(invocation: Invocation) -> int:
+    """`jobs protect NAME`."""
+    name = invocation.arguments["name"]
+    lines = (
+        f"take the running process of {name} under guard",
+        "the trial save follows at once: the process stands still while its memory is copied",
+        "if it cannot be saved, it runs on and the reason is told",
+    )
+    invocation.confirm(2, lines, name)
+    return act(invocation)
+
+
+def set_(invocation: Invocation) -> int:
+    """`jobs set NAME KEY=VALUE…`."""
+    name = invocation.arguments["name"]
+    invocation.confirm(1, (f"{name}: set {', '.join(invocation.arguments['changes'])}",), name)
+    return act(invocation)
+
+
+def pause(invocation: Invocation) -> int:
+    """`jobs pause NAME`."""
+    name = invocation.arguments["name"]
+    invocation.confirm(2, (f"suspend the protection of {name}: no saves and no restore until resumed",), name)
+    return act(invocation)
+
+
+def resume(invocation: Invocation) -> int:
+    """`jobs resume NAME`."""
+    name = invocation.arguments["name"]
+    invocation.confirm(1, (f"take up the protection of {name} again",), name)
+    return act(invocation)
+
+
+def unprotect(invocation: Invocation) -> int:
+    """`jobs unprotect NAME`."""
+    name = invocation.arguments["name"]
+    invocation.confirm(
+        2, (f"end the protection of {name}: no more saves; process and checkpoints stay",), name
+    )
+    return act(invocation)
+
+
+def remove(invocation: Invocation) -> int:
+    """`jobs remove NAME`."""
+    name = invocation.arguments["name"]
+    invocation.confirm(2, (f"forget the record of {name}: process and checkpoints stay",), name)
+    return act(invocation)

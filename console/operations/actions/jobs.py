@@ -1,0 +1,202 @@
+"""Actions on one job: save, restore, move, rehearse, stop, run, protect, verify."""
+
+from __future__ import annotations
+
+import dataclasses
+import getpass
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal, TypeVar
+
+from backends.errors import ReprieveError, StillRunningError, UsageError
+from backends.ledger.records import ItemState, Word
+from backends.records.job import Job
+from console.operations.actions.outcome import Arguments, OnStep, Outcome
+from console.operations.actions.typed import job_of
+from console.operations.common import runs
+from console.operations.common.locate import check_protected, running_epoch
+from console.operations.fleet import Fleet
+from console.operations.flows import move as moving
+from console.operations.flows import protect as protecting
+from console.operations.flows import rehearse as rehearsing
+from console.operations.flows import restore as restoring
+from console.operations.flows import save as saving
+from planner.quantities import format_duration
+
+T = TypeVar("T")
+
+
+async def _journalled(
+    fleet: Fleet, kind: str, job: Job, work: Callable[[str, str], Awaitable[T]], done: ItemState = "done"
+) -> tuple[str, T]:
+    """Run `work(run, item)` as a run of one item, closed with what came of it."""
+    opened = runs.open_run(fleet, kind, [("1", job.name, {})])
+    try:
+        result = await work(opened.id, "1")
+    except StillRunningError:
+        raise
+    except ReprieveError as error:
+        fleet.ledger.close_item(opened.id, "1", runs.item_state_of(error), error.message, {})
+        runs.close(fleet, opened.id)
+        raise
+    fleet.ledger.close_item(opened.id, "1", done, "", {})
+    runs.close(fleet, opened.id)
+    return opened.id, result
+
+
+def _waits(arguments: Arguments) -> bool:
+    return not arguments.get("no_wait")
+
+
+async def save(fleet: Fleet, arguments: Arguments, on_step: OnStep) -> Outcome:
+    """`jobs save NAME`."""
+    job = fleet.job(arguments["name"])
+    run_id, result = await _journalled(
+        fleet,
+        "save",
+        job,
+        lambda run, item: saving.save(fleet, job, run, item, on_step, wait=_waits(arguments)),
+    )
+    document = {"schema": "reprieve/save/v1", "job": job.name, "run": run_id, **result}
+    return Outcome(f"{job.name} is saved as {result['checkpoint']}", document)
+
+
+async def restore(fleet: Fleet, arguments: Arguments, on_step: OnStep) -> Outcome:
+    """`jobs restore NAME [--to] [--checkpoint] [--i-know-it-is-dead NAME]`."""
+    job = fleet.job(arguments["name"])
+    check_protected(job)
+    await _typed_word(fleet, job, arguments.get("i_know_it_is_dead"))
+    wish = restoring.RestoreWish(
+        job,
+        to=arguments.get("to"),
+        checkpoint=arguments.get("checkpoint"),
+        force=dict(arguments.get("force") or {}),
+    )
+    run_id, result = await _journalled(
+        fleet,
+        "restore",
+        job,
+        lambda run, item: restoring.restore(fleet, wish, run, item, on_step),
+        "restored",
+    )
+    return _restored(run_id, result)
+
+
+async def _typed_word(fleet: Fleet, job: Job, word: str | None) -> None:
+    """Keep the operator's word for the newest epoch, before anything is done on it."""
+    if word is None:
+        return
+    if word != job.name:
+        raise UsageError(
+            f"--i-know-it-is-dead names {word!r}, but this concerns {job.name!r}: nothing was done"
+        )
+    epoch = await running_epoch(fleet, job)
+    number = epoch.epoch if epoch is not None else None
+    who = getpass.getuser()
+    fleet.ledger.add_word(Word(fleet.clock.wall(), who, "dead", job.name, job.uid, number))
+    fleet.tell("operator.word", f"{who} typed that the old process of {job.name} is dead", job=job.name)
+
+
+def _restored(run_id: str, result: restoring.Restored) -> Outcome:
+    document = {"schema": "reprieve/restore/v1", "run": run_id, **dataclasses.asdict(result)}
+    document["notes"] = list(result.notes)
+    lost = "unknown" if result.lost_work_s is None else format_duration(result.lost_work_s)
+    message = (
+        f"{result.job} runs on {result.node} from {result.checkpoint}, epoch {result.epoch}; lost work {lost}"
+    )
+    return Outcome(message, document)
+
+
+async def move(fleet: Fleet, arguments: Arguments, on_step: OnStep) -> Outcome:
+    """`jobs move NAME --to NODE`."""
+    job, to = fleet.job(arguments["name"]), arguments.get("to")
+    check_protected(job)
+    if not to:
+        raise UsageError("jobs move needs --to NODE")
+    run_id, result = await _journalled(
+        fleet, "move", job, lambda run, item: moving.move(fleet, job, to, run, item, on_step), "restored"
+    )
+    return _restored(run_id, result)
+
+
+async def rehearse(fleet: Fleet, arguments: Arguments, on_step: OnStep) -> Outcome:
+    """`jobs rehearse NAME [--to NODE]`."""
+    job = fleet.job(arguments["name"])
+    run_id, result = await _journalled(
+        fleet,
+        "rehearse",
+        job,
+        lambda run, item: rehearsing.rehearse(fleet, job, arguments.get("to"), run, item, on_step),
+    )
+    document = {"schema": "reprieve/rehearsal/v1", "job": job.name, "run": run_id, **result}
+    return Outcome(f"{job.name} {result['checkpoint']} ran on {result['node']} and was ended there", document)
+
+
+async def stop(fleet: Fleet, arguments: Arguments, on_step: OnStep) -> Outcome:
+    """`jobs stop NAME [--now]`."""
+    job = fleet.job(arguments["name"])
+    final = not arguments.get("now")
+    run_id, result = await _journalled(
+        fleet,
+        "stop",
+        job,
+        lambda run, item: saving.stop(
+            fleet, job, run, item, on_step, final_save=final, wait=_waits(arguments)
+        ),
+    )
+    document: dict[str, Any] = {"schema": "reprieve/stop/v1", "job": job.name, "run": run_id, **result}
+    saved = f" after save {result['checkpoint']}" if result["checkpoint"] else ", without a last save"
+    return Outcome(f"{job.name} was stopped on {result['node']}{saved}", document)
+
+
+async def _begin(
+    fleet: Fleet, arguments: Arguments, on_step: OnStep, verb: Literal["start", "protect"]
+) -> Outcome:
+    job = job_of(fleet.jobs().get(arguments["name"]), arguments)
+    if verb == "start" and not job.command:
+        raise UsageError(f"job {job.name} has no command: give it after --")
+    if verb == "protect" and job.attach is None:
+        raise UsageError(f"job {job.name}: give one of --pid, --pid-file, --container, --slurm")
+    run_id, status = await _journalled(
+        fleet,
+        verb,
+        job,
+        lambda run, item: protecting.protect(fleet, job, verb, run, item, on_step, wait=_waits(arguments)),
+    )
+    saved = status.saved
+    document = {
+        "schema": "reprieve/protection/v1",
+        "job": status.name,
+        "uid": status.uid,
+        "run": run_id,
+        "node": job.node,
+        "epoch": status.epoch,
+        "pid": status.pid,
+        "engine": status.engine,
+        "state": "unrehearsed" if status.state == "protected" else status.state,
+        "checkpoint": saved.checkpoint if saved is not None else None,
+        "freeze_s": saved.freeze_s if saved is not None else None,
+        "size_bytes": saved.size_bytes if saved is not None else None,
+        "upload_s": saved.upload_s if saved is not None else None,
+    }
+    freeze = "–" if saved is None else f"{saved.freeze_s:.2f} s"
+    message = f"{job.name} is under guard on {job.node} (pid {status.pid}, engine {status.engine}; paused {freeze} for its first save)"
+    return Outcome(message, document)
+
+
+async def run(fleet: Fleet, arguments: Arguments, on_step: OnStep) -> Outcome:
+    """`jobs run NAME [-- COMMAND…]`."""
+    return await _begin(fleet, arguments, on_step, "start")
+
+
+async def protect(fleet: Fleet, arguments: Arguments, on_step: OnStep) -> Outcome:
+    """`jobs protect NAME --pid P …`."""
+    return await _begin(fleet, arguments, on_step, "protect")
+
+
+async def verify(fleet: Fleet, arguments: Arguments, on_step: OnStep) -> Outcome:
+    """`checkpoints verify NAME [ID] [--full]`."""
+    job = fleet.job(arguments["name"])
+    on_step(f"reading the checkpoint of {job.name} back")
+    save = await rehearsing.verify(fleet, job, arguments.get("checkpoint"), full=bool(arguments.get("full")))
+    document = {"schema": "reprieve/verification/v1", "job": job.name, **dataclasses.asdict(save)}
+    return Outcome(f"{job.name} {save.checkpoint} is whole", document)

@@ -1,0 +1,1 @@
+"""What all flows share: evidence, candidates, costs, grants, the journal of one item, long calls."""

@@ -1,0 +1,54 @@
+"""The three costs of a reclaim, measured: lost work, restore, wait."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from backends.clock import parse_utc
+from console.operations.common.runs import Notebook
+from console.operations.fleet import Fleet
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Seconds; None is unknown."""
+
+    lost_work_s: float | None = (
+        None  # freeze instant of the checkpoint used → death proven: never below the truth
+    )
+    least_lost_s: float | None = (
+        None  # the same → last moment the old process was seen running: never above it
+    )
+    restore_s: float | None = None  # proof and a node were there → proof of life
+    wait_s: float | None = None  # loss detected → proof and a node were there
+
+
+def measure(fleet: Fleet, book: Notebook, named: dict[str, Any] | None) -> Costs:
+    """The costs of the restore in `book`, whose continues was `named`; the first answer is kept for good.
+
+    The freeze instant is by the old node's wall clock and is corrected by that node's last measured offset.
+    """
+    done = book.first("result")
+    if done is not None:
+        return Costs(**done.data)
+    if named is None:
+        return Costs()
+    claims = book.intended("claim")
+    proof = claims[0]["proof"] if claims else {"at": ""}
+    ready, begin = book.first("ready"), book.first("begin")
+    frozen = named.get("frozen_at")
+    offset = named.get("clock_offset_s")
+    if offset is None:
+        seen = fleet.ledger.nodes().get(named.get("made_on") or "")
+        offset = 0.0 if seen is None or seen.clock_offset_s is None else seen.clock_offset_s
+
+    def since(moment: float | None) -> float | None:
+        return None if moment is None or frozen is None else max(0.0, moment - (frozen - offset))
+
+    return Costs(
+        lost_work_s=since(parse_utc(proof["at"]) if proof["at"] else None),
+        least_lost_s=since(begin.data.get("running_at") if begin is not None else None),
+        restore_s=None if ready is None else fleet.clock.wall() - ready.at,
+        wait_s=None if ready is None or begin is None else max(0.0, ready.at - begin.data["detected_at"]),
+    )

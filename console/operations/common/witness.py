@@ -1,0 +1,108 @@
+"""Gathering evidence: what node, provider, guard and operator say of the newest process of a job."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from backends.clock import format_utc
+from backends.errors import CredentialsError, DamagedError, NotInstalledError, ReprieveError
+from backends.ledger.records import Word
+from backends.records.job import Job
+from backends.records.node import Node
+from backends.records.status import JobStatus, NodeStatus
+from console.operations.decide.loss import GuardWord, Limits, NodeVerdict, Proof, Witness, judge_node, prove
+from console.operations.fleet import CALL_S, Fleet
+from console.operations.truth import EpochView, LineageView
+
+ENDED = ("stopped", "finished", "failed", "ended_unknown")
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What was found about the newest epoch that names a node."""
+
+    lineage: LineageView
+    running: EpochView | None
+    node: Node | None  # its target; None when it is not in the fleet any more
+    verdict: NodeVerdict
+    guard: GuardWord
+    proof: Proof | None
+    status: JobStatus | None = None
+
+
+def guard_word(status: NodeStatus, job: JobStatus | None, running: EpochView) -> GuardWord:
+    """The word of the guard that answered, about the epoch `running`."""
+    if status.guard != running.guard:
+        detail = "another guard answers there: the one that the epoch names is gone"
+        return GuardWord("unreachable", status.guard, None, status.time, detail)
+    if job is None or job.epoch < running.epoch:
+        return GuardWord("absent", status.guard, running.epoch, status.time)
+    detail = job.error or job.state
+    if job.state == "zombie":
+        return GuardWord("behind", status.guard, job.epoch, status.time, detail)
+    if job.state == "restoring":
+        return GuardWord("restoring", status.guard, job.epoch, status.time)
+    word: Literal["ended", "running"] = "ended" if job.state in ENDED else "running"
+    return GuardWord(word, status.guard, job.epoch, status.time, detail, job.state == "finished")
+
+
+async def ask_node(
+    fleet: Fleet, node: Node, limits: Limits | None = None, *, timeout_s: float = CALL_S
+) -> tuple[NodeStatus | None, NodeVerdict]:
+    """The guard's status, None when it does not answer, and what that makes of the node, its provider asked too."""
+    seen = fleet.ledger.nodes().get(node.name)
+    try:
+        status = await fleet.status(node, timeout_s=timeout_s)
+    except (DamagedError, NotInstalledError, CredentialsError) as error:
+        return None, judge_node(Witness(None, True, None, node.cordoned, error.message), limits or Limits())
+    except ReprieveError:
+        silence = None if seen is None else max(0.0, fleet.clock.wall() - seen.seen_at)
+        cloud = await fleet.instance(node)
+        return None, judge_node(Witness(silence, False, cloud, node.cordoned), limits or Limits())
+    return status, judge_node(Witness(0.0, True, None, node.cordoned), limits or Limits())
+
+
+def kept_word(fleet: Fleet, job: Job, epoch: int) -> Proof | None:
+    """What the ledger keeps about the end of `epoch`: a guard's acknowledged stop, or the operator's typed word."""
+    words: list[Word] = fleet.ledger.words()
+    for word in reversed(words):
+        if word.uid != job.uid or word.epoch != epoch:
+            continue
+        if word.kind == "stopped":
+            return Proof(
+                "stopped", f"{word.who} confirmed the stop of epoch {epoch}", word.who, format_utc(word.at)
+            )
+        if word.kind == "dead":
+            detail = f"{word.who} typed that the old process of {job.name} is dead"
+            return Proof("word", detail, f"operator {word.who}", fleet.now_text())
+    return None
+
+
+async def gather(fleet: Fleet, job: Job, failed: dict[int, str] | None = None) -> Evidence:
+    """All evidence about `job` now; the store is read first.
+
+    `failed` holds epochs whose guard answered a restore with `failed` and why: its own word that nothing runs, unless
+    its status says otherwise now.
+    """
+    truth = fleet.truth(job)
+    lineage = await fleet.blocking(truth.lineage, job.uid)
+    running = lineage.running
+    if running is None:
+        return Evidence(lineage, None, None, NodeVerdict("ok"), GuardWord("absent"), None)
+    node = fleet.records.nodes().get(running.target or "")
+    verdict, guard, job_status = (
+        NodeVerdict("unreachable", "not in the fleet any more"),
+        GuardWord("unreachable"),
+        None,
+    )
+    if node is not None:
+        status, verdict = await ask_node(fleet, node)
+        if status is not None:
+            job_status = next((each for each in status.jobs if each.uid == job.uid), None)
+            guard = guard_word(status, job_status, running)
+    if failed and running.epoch in failed and guard.word not in ("running", "restoring"):
+        guard = GuardWord("ended", running.guard, running.epoch, fleet.now_text(), failed[running.epoch])
+    word = kept_word(fleet, job, running.epoch)
+    proof = prove(verdict, guard, epoch=running.epoch, named_guard=running.guard, word=word)
+    return Evidence(lineage, running, node, verdict, guard, proof, job_status)

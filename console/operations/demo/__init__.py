@@ -1,0 +1,1 @@
+"""The story of the demo: jobs run, hosts are reclaimed, the jobs come back."""

@@ -1,0 +1,231 @@
+"""The story, step by step: saves go on, one host goes without a word, another with a notice, both jobs come back."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from backends.clean import clean
+from backends.clouds.practice.client import PracticeClient
+from backends.errors import ReprieveError
+from backends.nodes.ssh import SshLink
+from backends.practice import rehearsed
+from backends.records.status import JobStatus
+from console.operations.actions.jobs import rehearse as rehearse_action
+from console.operations.common import runs
+from console.operations.demo.cast import Role
+from console.operations.fleet import Fleet
+from console.operations.flows.protect import protect
+from console.operations.flows.watch import Watch
+from planner.quantities import format_duration
+
+Said = Callable[[str], None]
+NOTICE_S = 12.0
+SAVES_BEFORE = 2  # durable saves that a job must have before its host goes
+PATIENCE_S = 90.0
+
+
+@dataclass
+class Story:
+    """One telling. `said` hears a sentence at a time; `rehearse` adds the rehearsal of the first job."""
+
+    fleet: Fleet
+    client: PracticeClient
+    roles: tuple[Role, ...]
+    said: Said
+    detail: Said
+    rehearse: bool = False
+    census: dict[str, int] = field(default_factory=dict)  # job → most live processes seen at once
+    notices: dict[str, bool] = field(default_factory=dict)  # host → whether its end was announced
+
+    async def tell(self) -> dict[str, Any]:
+        """All of it; returns the document `reprieve/demo/v1`."""
+        begun = self.fleet.clock.monotonic()
+        described = await self.client.acall("describe")
+        expected = {
+            role.job.name: asyncio.create_task(rehearsed.uninterrupted(role.plain_run)) for role in self.roles
+        }
+        try:
+            await self._prepare()
+            async with self._watched():
+                await self._lose(self.roles[0], None)
+                await self._lose(self.roles[1], NOTICE_S)
+                await self._until_done()
+            digests = {name: await task for name, task in expected.items()}
+        finally:
+            for task in expected.values():
+                task.cancel()
+            await asyncio.gather(*expected.values(), return_exceptions=True)
+        jobs = [await self._ending(role, digests[role.job.name]) for role in self.roles]
+        document = self._document(described, jobs, self.fleet.clock.monotonic() - begun)
+        self._close(document)
+        return document
+
+    @property
+    def spare(self) -> str:
+        """The host that runs no job at the start."""
+        busy = {role.job.node for role in self.roles}
+        return next(name for name in sorted(self.fleet.records.nodes()) if name not in busy)
+
+    async def _prepare(self) -> None:
+        nodes = sorted(self.fleet.records.nodes().values(), key=lambda node: node.name)
+        self.said(f"Installing the guard on {len(nodes)} hosts over SSH; they need no internet for it.")
+        await asyncio.gather(*(self.fleet.install(node) for node in nodes))
+        self.said("Starting two jobs and taking their first saves. No line of them knows about checkpoints."
+                  if self.roles[0].job.engine == "criu" else
+                  "Starting two jobs that save themselves when asked, and taking their first saves.")  # fmt: skip
+        await asyncio.gather(*(self._run(role) for role in self.roles))
+        if self.rehearse:
+            name = self.roles[0].job.name
+            self.said(f"Rehearsing {name} on another host: does its checkpoint really run there?")
+            await rehearse_action(self.fleet, {"name": name, "to": self.spare}, self.detail)
+
+    async def _run(self, role: Role) -> None:
+        opened = runs.open_run(self.fleet, "start", [("1", role.job.name, {})])
+        await protect(self.fleet, role.job, "start", opened.id, "1", self.detail)
+        self.fleet.ledger.close_item(opened.id, "1", "done", "", {})
+        runs.close(self.fleet, opened.id)
+
+    @contextlib.asynccontextmanager
+    async def _watched(self) -> AsyncIterator[None]:
+        """The controller and the census run while the body does."""
+        watch = Watch(self.fleet, self.detail, every_s=1.0)
+        tasks = [asyncio.create_task(watch.run()), asyncio.create_task(self._count())]
+        try:
+            yield
+        finally:
+            watch.stopping = True
+            tasks[1].cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _count(self) -> None:
+        while True:
+            for role in self.roles:
+                found = await asyncio.to_thread(rehearsed.living, role.directory)
+                self.census[role.job.name] = max(self.census.get(role.job.name, 0), len(found))
+            await self.fleet.clock.pause(0.5)
+
+    async def _lose(self, role: Role, notice_s: float | None) -> None:
+        name, host = role.job.name, role.job.node
+        status = await self._until(
+            role, lambda job: self._saves(job) >= SAVES_BEFORE, f"{name} to be saved twice"
+        )
+        risk = format_duration(status.at_risk_s)
+        if notice_s is None:
+            self.said(
+                f"{host} is reclaimed now, without notice. {name} was saved {risk} ago: that is what is at risk."
+            )
+            await self.client.acall("reclaim", host=host)
+        else:
+            spare = self.fleet.node(self.spare)
+            self.fleet.records.put_node(dataclasses.replace(spare, cordoned=True))
+            self.said(
+                f"{host} gets a notice: {notice_s:.0f} s. {spare.name} is full (cordoned), so {name} will need a new machine, "
+                "bare: no guard, no CRIU."
+            )
+            await self.client.acall("reclaim", host=host, notice_s=notice_s)
+        self.notices[host] = notice_s is not None
+        reclaims = len(self._reclaims())
+        await self._until_reclaim(reclaims, name)
+
+    async def _until_reclaim(self, before: int, name: str) -> None:
+        deadline = self.fleet.clock.monotonic() + PATIENCE_S
+        while len(self._reclaims()) <= before:
+            if self.fleet.clock.monotonic() > deadline:
+                raise ReprieveError(
+                    f"{name} did not come back within {PATIENCE_S:.0f} s", hint="reprieve events list"
+                )
+            await self.fleet.clock.pause(0.3)
+        back = self._reclaims()[-1]
+        self.said(
+            f"{back.job} runs on {back.to_node} from {back.from_checkpoint}, epoch {back.epoch}: lost work "
+            f"{format_duration(back.lost_work_s)}, restore {format_duration(back.restore_s)}, wait {format_duration(back.wait_s)}."
+        )
+
+    def _reclaims(self) -> list[Any]:
+        return [item for item in self.fleet.ledger.reclaims() if item.outcome == "restored"]
+
+    @staticmethod
+    def _saves(job: JobStatus) -> int:
+        return 0 if job.saved is None else int(job.saved.checkpoint.partition(".")[2])
+
+    async def _until(self, role: Role, test: Callable[[JobStatus], bool], what: str) -> JobStatus:
+        deadline = self.fleet.clock.monotonic() + PATIENCE_S
+        while True:
+            job = self.fleet.job(role.job.name)
+            with contextlib.suppress(ReprieveError):
+                _, status = await self.fleet.job_status(self.fleet.node(job.node), job.uid)
+                if status is not None and test(status):
+                    return status
+            if self.fleet.clock.monotonic() > deadline:
+                raise ReprieveError(f"waited {PATIENCE_S:.0f} s for {what}", hint="reprieve events list")
+            await self.fleet.clock.pause(0.3)
+
+    async def _until_done(self) -> None:
+        self.said(
+            "Both jobs are back. They run to their end, and their digests are compared with an uninterrupted run."
+        )
+        for role in self.roles:
+            await self._until(
+                role, lambda job: job.state in ("finished", "failed", "ended_unknown"), "the jobs to end"
+            )
+
+    async def _ending(self, role: Role, expected: str) -> dict[str, Any]:
+        """How a job ended: the digest in its DONE file, read from its last host."""
+        job = self.fleet.job(role.job.name)
+        link = await self.fleet.links.link(self.fleet.node(job.node))
+        if not isinstance(link, SshLink):
+            raise ReprieveError(f"node {job.node} is not reached over SSH")
+        answer = await link.run_fixed(("cat", f"{role.directory}/DONE"), b"", timeout_s=20.0)
+        words = [clean(word) for word in answer.stdout.split()]
+        return {
+            "job": role.job.name,
+            "final_digest": words[0] if words else None,
+            "expected_digest": expected,
+            "steps": int(words[1]) if len(words) > 1 else None,
+            "duplicate_processes": max(0, self.census.get(role.job.name, 0) - 1),
+        }
+
+    def _document(
+        self, described: dict[str, Any], jobs: list[dict[str, Any]], seconds: float
+    ) -> dict[str, Any]:
+        reclaims = [
+            {
+                "job": item.job,
+                "from_node": item.from_node,
+                "notice": self.notices.get(item.from_node, False),
+                "lost_work_s": item.lost_work_s,
+                "restore_s": item.restore_s,
+                "wait_s": item.wait_s,
+                "from_checkpoint": item.from_checkpoint,
+                "to_node": item.to_node,
+                "epoch": item.epoch,
+            }
+            for item in self._reclaims()
+        ]
+        equal = all(
+            job["final_digest"] == job["expected_digest"] and not job["duplicate_processes"] for job in jobs
+        )
+        return {
+            "schema": "reprieve/demo/v1",
+            "fleet": described["mode"],
+            "reason": described["reason"],
+            "engine": self.roles[0].job.engine,
+            "hosts": len(described["hosts"]),
+            "reclaims": reclaims,
+            "jobs": jobs,
+            "duration_s": round(seconds, 3),
+            "ok": equal and len(reclaims) == 2,
+        }
+
+    def _close(self, document: dict[str, Any]) -> None:
+        for job in document["jobs"]:
+            same = job["final_digest"] == job["expected_digest"]
+            word = "equal to an uninterrupted run" if same else "NOT the digest of an uninterrupted run"
+            self.said(
+                f"{job['job']} finished after {job['steps']} steps, digest {str(job['final_digest'])[:12]}: {word}."
+            )

@@ -1,0 +1,200 @@
+"""Batch restores: a journalled run of items, resumed by observing first; one line an item as it ends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+from backends.errors import ReprieveError, UsageError
+from backends.ledger.locks import only_runner
+from backends.ledger.records import Item, ItemState
+from backends.records.job import Job
+from console.operations.common import runs
+from console.operations.common.candidates import find_place
+from console.operations.common.locate import check_protected
+from console.operations.common.witness import gather
+from console.operations.decide.batch import BatchItem, order
+from console.operations.fleet import Fleet
+from console.operations.flows.restore import Restored, RestoreWish, restore
+
+OnItem = Callable[[dict[str, Any]], None]
+OnStep = Callable[[str], None]
+SCHEMA = "reprieve/batch-item/v1"
+
+
+def begin(fleet: Fleet, items: list[BatchItem], **arguments: Any) -> str:
+    """Journal a batch and return its run's id; every job must be known.
+
+    Items run in the order of their jobs' priorities.
+    """
+    jobs = [fleet.job(item.job) for item in items]
+    for job in jobs:
+        check_protected(job)
+    planned = []
+    for index in order([(job.name, job.priority) for job in jobs]):
+        item = items[index]
+        data = {**asdict(item), "force": list(item.force), "detected_at": fleet.clock.wall()}
+        planned.append((str(index + 1), item.job, data))
+    return runs.open_run(fleet, "batch", planned, **arguments).id
+
+
+async def plan(fleet: Fleet, items: list[BatchItem]) -> list[dict[str, Any]]:
+    """What a batch would do now, nothing changed: one row an item with checkpoint, node, and what stands in the way."""
+
+    async def one(item: BatchItem) -> dict[str, Any]:
+        row: dict[str, Any] = {"job": item.job, "checkpoint": item.checkpoint, "node": None, "reason": ""}
+        try:
+            row.update(await _preview(fleet, fleet.job(item.job), item))
+        except ReprieveError as error:
+            row["reason"] = error.message
+        return row
+
+    return list(await asyncio.gather(*(one(item) for item in items)))
+
+
+async def _preview(fleet: Fleet, job: Job, item: BatchItem) -> dict[str, Any]:
+    check_protected(job)
+    evidence = await gather(fleet, job)
+    if evidence.guard.word == "running":
+        return {"node": evidence.running.target if evidence.running else None, "reason": "runs already"}
+    saves = await fleet.blocking(fleet.truth(job).saves, job.uid, fleet.job_key(job.uid))
+    wanted = next(
+        (s for s in saves if s.usable and not s.orphan and item.checkpoint in (None, s.checkpoint)), None
+    )
+    if wanted is None:
+        return {"reason": "no usable checkpoint"}
+    force = dict.fromkeys(item.force, "batch")
+    placement = await find_place(fleet, job, wanted.fingerprint, to=item.to, exclude={}, force=force)
+    reason = "" if evidence.proof is not None or evidence.running is None else "no proof of death yet"
+    return {
+        "checkpoint": wanted.checkpoint,
+        "node": placement.node,
+        "reason": reason if placement.node is not None else placement.explain(),
+    }
+
+
+async def proceed(
+    fleet: Fleet,
+    run: str,
+    on_item: OnItem,
+    on_step: OnStep,
+    *,
+    max_parallel: int = 4,
+    fail_fast: bool = False,
+) -> dict[str, Any]:
+    """Run, or go on with, every item of a batch that has no end yet; returns the `batch-run` document.
+
+    Items that ended are told again as they ended, so that the output of a resumed run is whole.
+
+    Raises:
+        StillRunningError: another reprieve here runs this batch.
+        UsageError: there is no such run, or it is no batch.
+    """
+    if runs.find_run(fleet, run).kind != "batch":
+        raise UsageError(f"operation {run} is no batch")
+    if max_parallel < 1:
+        raise UsageError(f"--max-parallel is {max_parallel}; at least 1 is needed")
+    with only_runner(fleet.context.state / "locks", f"run.{run}", f"batch {run}"):
+        gate = asyncio.Semaphore(max_parallel)
+        failed = asyncio.Event()
+
+        async def one(item: Item) -> None:
+            if item.state in runs.DONE_STATES or item.state in ("failed", "refused", "cancelled"):
+                on_item(_line(item, item.state, item.reason, item.result))
+                return
+            async with gate:
+                if fail_fast and failed.is_set():
+                    _close(fleet, item, "cancelled", "an earlier item failed", {}, on_item)
+                    return
+                if not await _restore_one(fleet, item, on_item, on_step):
+                    failed.set()
+
+        await asyncio.gather(*(one(item) for item in fleet.ledger.items(run)))
+        state = runs.close(fleet, run)
+    return run_document(fleet, run, state)
+
+
+async def _restore_one(fleet: Fleet, item: Item, on_item: OnItem, on_step: OnStep) -> bool:
+    data = item.arguments
+    try:
+        job = fleet.job(item.job)
+        wish = RestoreWish(
+            job,
+            to=data.get("to"),
+            checkpoint=data.get("checkpoint"),
+            force=dict.fromkeys(data.get("force", ()), f"forced by batch {item.run}"),
+            cause="batch",
+            detected_at=data.get("detected_at"),
+        )
+        if not fleet.ledger.steps(item.run, item.item):
+            running = await _runs_already(fleet, job)
+            if running is not None:
+                _close(fleet, item, "already_restored", "it runs", running, on_item)
+                return True
+        fleet.ledger.close_item(item.run, item.item, "running", "", {})
+        result = await restore(fleet, wish, item.run, item.item, lambda text: on_step(f"{item.job}: {text}"))
+    except ReprieveError as error:
+        _close(fleet, item, runs.item_state_of(error), error.message, {}, on_item)
+        return False
+    state: ItemState = "restored" if result.state == "restored" else "already_restored"
+    _close(fleet, item, state, "; ".join(result.notes), _result(result), on_item)
+    return True
+
+
+async def _runs_already(fleet: Fleet, job: Job) -> dict[str, Any] | None:
+    evidence = await gather(fleet, job)
+    if evidence.guard.word != "running" or evidence.running is None:
+        return None
+    status = evidence.status
+    return {
+        "node": evidence.running.target,
+        "epoch": evidence.running.epoch,
+        "pid": status.pid if status is not None else None,
+        "checkpoint": evidence.running.checkpoint,
+    }
+
+
+def _result(result: Restored) -> dict[str, Any]:
+    names = ("checkpoint", "node", "epoch", "pid", "lost_work_s", "restore_s", "wait_s")
+    return {name: getattr(result, name) for name in names}
+
+
+def _close(
+    fleet: Fleet, item: Item, state: ItemState, reason: str, result: dict[str, Any], on_item: OnItem
+) -> None:
+    fleet.ledger.close_item(item.run, item.item, state, reason, result)
+    on_item(_line(item, state, reason, result))
+
+
+def _line(item: Item, state: str, reason: str, result: dict[str, Any]) -> dict[str, Any]:
+    line: dict[str, Any] = {
+        "schema": SCHEMA,
+        "item": item.item,
+        "job": item.job,
+        "state": state,
+        "reason": reason,
+    }
+    for name in ("checkpoint", "node", "epoch", "pid", "lost_work_s", "restore_s", "wait_s"):
+        line[name] = result.get(name)
+    return line
+
+
+def run_document(fleet: Fleet, run: str, state: str) -> dict[str, Any]:
+    """The last line of a batch: counts by state."""
+    counts: dict[str, int] = dict.fromkeys(
+        ("restored", "already_restored", "failed", "refused", "cancelled", "planned", "running"), 0
+    )
+    for item in fleet.ledger.items(run):
+        counts[item.state] = counts.get(item.state, 0) + 1
+    total = sum(counts.values())
+    return {"schema": "reprieve/batch-run/v1", "run": run, "state": state, "items": total, **counts}
+
+
+def unfinished(fleet: Fleet, source: str) -> str:
+    """The newest batch begun from `source` that has not ended; UsageError when there is none."""
+    for run in fleet.ledger.runs(1000):
+        if run.kind == "batch" and run.arguments.get("file") == source and run.state == "running":
+            return run.id
+    raise UsageError(f"no unfinished batch was begun from {source}", hint="see `reprieve batch list`")

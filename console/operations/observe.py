@@ -1,0 +1,308 @@
+"""One snapshot of the fleet for screens and listings, from nodes, provider, ledger and store."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import get_args
+
+from backends.clean import clean
+from backends.clock import parse_utc
+from backends.errors import ReprieveError
+from backends.ledger.records import JobCurrent
+from backends.records.job import Job, JobState
+from backends.records.status import JobStatus
+from console.operations.decide.loss import NodeVerdict, job_state_on_silence
+from console.operations.fleet import Fleet
+from console.operations.polling import NodeKnown, Poller
+from console.operations.view import FleetView, JobRow, NodeRow, OperationRow
+
+STORE_EVERY_S = 15.0  # how often the store is asked for rehearsals and heartbeats
+FACTS_EVERY_S = 300.0
+CONTROLLER_S = 30.0  # a controller silent for longer (or three of its own beats) is dead
+STATES: tuple[JobState, ...] = get_args(JobState)
+
+
+@dataclass
+class StoreKnown:
+    """What was last read from the store."""
+
+    rehearsed: dict[str, str] = field(default_factory=dict)  # uid → host
+    controllers: dict[str, float] = field(default_factory=dict)  # id → wall time of its last beat
+    beats_s: dict[str, float] = field(default_factory=dict)
+    at: float | None = None  # monotonic
+    error: str = ""
+
+
+class Observer:
+    """Builds views, one after another, without ever waiting long for a silent node or store."""
+
+    def __init__(self, fleet: Fleet, poller: Poller | None = None) -> None:
+        self.fleet = fleet
+        self.poller = poller or Poller(fleet)
+        self.store = StoreKnown()
+        self.facts: dict[str, tuple[float, dict[str, str]]] = {}
+
+    async def view(self, wait_s: float = 3.0) -> FleetView:
+        """The fleet now."""
+        known = await self.poller.look(wait_s)
+        await self._ask_store()
+        await self._ask_facts(known)
+        return self.build(known)
+
+    async def close(self) -> None:
+        """End the calls under way."""
+        await self.poller.close()
+
+    async def _ask_store(self) -> None:
+        """Rehearsals and heartbeats; a silent store leaves the last knowledge with its age."""
+        fleet, now = self.fleet, self.fleet.clock.monotonic()
+        if self.store.at is not None and now - self.store.at < STORE_EVERY_S:
+            return
+        found = StoreKnown(at=now)
+        try:
+            if fleet.context.store:
+                beats = await fleet.blocking(fleet.truth_at(fleet.context.store).controllers)
+                for name, document in beats.items():
+                    found.controllers[name] = parse_utc(str(document.get("at")))
+                    every = document.get("every_s")
+                    found.beats_s[name] = (
+                        float(every) if isinstance(every, (int, float)) else CONTROLLER_S / 3
+                    )
+            for job in fleet.jobs().values():
+                if job.uid:
+                    host = await fleet.blocking(fleet.truth(job).rehearsed, job.uid)
+                    if host is not None:
+                        found.rehearsed[job.uid] = host
+        except ReprieveError as error:
+            self.store = replace(self.store, error=error.message)
+            return
+        self.store = found
+
+    async def _ask_facts(self, known: dict[str, NodeKnown]) -> None:
+        """Facts of nodes that answer, seldom: one node a view, so that a view stays quick."""
+        now = self.fleet.clock.monotonic()
+        for name, each in known.items():
+            old = self.facts.get(name)
+            if each.answered and (old is None or now - old[0] > FACTS_EVERY_S):
+                try:
+                    answer = await self.fleet.ask(each.node, "facts", {}, timeout_s=5.0)
+                except ReprieveError:
+                    answer = {}
+                self.facts[name] = (now, brief_facts(answer))
+                return
+
+    def build(self, known: dict[str, NodeKnown]) -> FleetView:
+        """The view from what is known; asks nobody."""
+        fleet, now = self.fleet, self.fleet.clock.wall()
+        current = fleet.ledger.jobs()
+        operations = self._operations()
+        busy = {row.target: row for row in operations if row.state == "running"}
+        jobs = tuple(
+            self._job_row(job, current.get(job.uid), known.get(job.node), busy.get(name))
+            for name, job in fleet.jobs().items()
+        )
+        by_node: dict[str, list[str]] = {}
+        for row in jobs:
+            by_node.setdefault(row.node or "", []).append(row.name)
+        nodes = tuple(self._node_row(each, tuple(by_node.get(name, ()))) for name, each in known.items())
+        controller, since = self._controller(now)
+        ages = {
+            "fleet": 0.0,
+            "store": None if self.store.at is None else fleet.clock.monotonic() - self.store.at,
+        }
+        return FleetView(
+            fleet.context.name,
+            now,
+            nodes,
+            jobs,
+            tuple(event for _, event in fleet.ledger.events(limit=500)),
+            operations,
+            controller,
+            since,
+            fleet.context.read_only,
+            fleet.context.production,
+            ages,
+        )
+
+    def _controller(self, now: float) -> tuple[str | None, float | None]:
+        """The live controller with its age, or since when none lives."""
+        if not self.store.controllers:
+            return None, None
+        name, at = max(self.store.controllers.items(), key=lambda pair: pair[1])
+        age = now - at
+        if age <= max(CONTROLLER_S, 3 * self.store.beats_s.get(name, 0.0)):
+            return f"{clean(name, limit=64)} ({max(0.0, age):.0f} s)", None
+        return None, at
+
+    def _node_row(self, known: NodeKnown, jobs: tuple[str, ...]) -> NodeRow:
+        fleet, node, status = self.fleet, known.node, known.status
+        verdict = self.poller.verdict(known)
+        age = None if known.heard is None else fleet.clock.monotonic() - known.heard
+        left = None
+        if status is not None and status.notice_deadline_s is not None and age is not None:
+            left = status.notice_deadline_s - age
+        reason = verdict.reason or (known.error if verdict.state != "ok" else "")
+        return NodeRow(
+            node.name,
+            verdict.state,
+            reason,
+            node.pool,
+            node.provider,
+            age,
+            status.notice if status is not None else None,
+            left,
+            jobs,
+            status.guard if status is not None else None,
+            node.ssh,
+            self.facts.get(node.name, (0.0, {}))[1],
+        )
+
+    def _job_row(
+        self, job: Job, current: JobCurrent | None, known: NodeKnown | None, busy: OperationRow | None
+    ) -> JobRow:
+        status = None
+        if known is not None and known.status is not None:
+            status = next((each for each in known.status.jobs if each.uid == job.uid and job.uid), None)
+        verdict = (
+            self.poller.verdict(known)
+            if known is not None
+            else NodeVerdict("unreachable", "not in the fleet")
+        )
+        state, reason = self.state(job, current, known, verdict, status)
+        if busy is not None and busy.kind in ("restore", "move", "batch", "watch") and state != "protected":
+            state, reason = "restoring", busy.step
+        row = JobRow(
+            job.name,
+            job.uid,
+            state,
+            reason,
+            job.node,
+            None if job.engine == "auto" else job.engine,
+            current.epoch if current is not None else None,
+            None,
+            current.checkpoint if current is not None else None,
+            current.frozen_at if current is not None else None,
+            job.interval_s,
+            None,
+            None,
+            None,
+            None,
+            None,
+            None,
+            True,
+            job.store,
+        )
+        if status is None or known is None or known.asked_at is None:
+            return self._from_ledger(row, current)
+        return from_status(row, status, known.asked_at, stale=not known.answered)
+
+    def _from_ledger(self, row: JobRow, current: JobCurrent | None) -> JobRow:
+        """The last known values; work at risk counts on from the last durable freeze."""
+        if current is None or current.frozen_at is None:
+            return row
+        now = self.fleet.clock.wall()
+        saves = self.fleet.ledger.saves(row.uid)
+        last = saves[-1] if saves else None
+        return replace(
+            row,
+            risk_base_s=max(0.0, now - current.frozen_at),
+            observed_at=now,
+            freeze_s=last.freeze_s if last is not None else None,
+            size_bytes=last.size_bytes if last is not None else None,
+        )
+
+    def state(
+        self,
+        job: Job,
+        current: JobCurrent | None,
+        known: NodeKnown | None,
+        verdict: NodeVerdict,
+        status: JobStatus | None,
+    ) -> tuple[JobState, str]:
+        """The job's state and why, by the best witness there is."""
+        if not job.uid or (current is not None and current.state == "unprotected"):
+            return "unprotected", f"reprieve jobs protect {job.name}"
+        last = current.state if current is not None else "unprotected"
+        if last in ("finished", "stopped", "ended_unknown") and not (known is not None and known.answered):
+            return word(last), current.reason if current is not None else ""
+        if known is not None and known.answered and verdict.state != "not_ready":
+            if status is None:
+                if last in ("stopped", "finished", "failed", "trial"):
+                    return word(last), current.reason if current is not None else ""
+                return "ended_unknown", f"its guard on {job.node} does not know it"
+            return self._by_guard(job, status, known)
+        silence = None if known is None else self.poller.silence_s(known)
+        silent = job_state_on_silence(verdict, silence, self.poller.limits)
+        if silent is not None:
+            return word(silent), f"node {job.node}: {verdict.reason}"
+        return word(last), f"node {job.node}: {verdict.reason}" if verdict.reason else ""
+
+    def _by_guard(self, job: Job, status: JobStatus, known: NodeKnown) -> tuple[JobState, str]:
+        reason = clean(status.error or "")
+        if status.state not in ("unrehearsed", "protected"):
+            return word(status.state), reason
+        if known.status is not None and known.status.notice == "notice":
+            return "noticed", "its provider has announced that the node will be taken"
+        host = self.store.rehearsed.get(job.uid)
+        if host is not None:
+            return "protected", f"rehearsed on {host}" + (f"; last save failed: {reason}" if reason else "")
+        return "unrehearsed", f"no checkpoint has run on another host yet: reprieve jobs rehearse {job.name}"
+
+    def _operations(self) -> tuple[OperationRow, ...]:
+        ledger, rows = self.fleet.ledger, []
+        for run in ledger.runs(20):
+            items = ledger.items(run.id)
+            step = ""
+            if run.state == "running" and len(items) == 1:
+                steps = ledger.steps(run.id, items[0].item)
+                step = steps[-1].step if steps else ""
+            target = items[0].job if len(items) == 1 else f"{len(items)} jobs"
+            rows.append(
+                OperationRow(
+                    run.id, run.kind, target, step, state_word(run.state), run.created_at, run.detail
+                )
+            )
+        return tuple(rows)
+
+
+def from_status(row: JobRow, status: JobStatus, asked_at: float, *, stale: bool) -> JobRow:
+    """The row with its guard's values. Work at risk is dated to the moment of asking: never below the truth."""
+    saved = status.saved
+    return replace(
+        row,
+        engine=clean(status.engine),
+        epoch=status.epoch,
+        pid=status.pid,
+        checkpoint=clean(saved.checkpoint) if saved is not None else row.checkpoint,
+        frozen_at=asked_at - saved.age_s if saved is not None else row.frozen_at,
+        interval_s=status.interval_s,
+        next_save_at=None if status.next_save_in_s is None else asked_at + status.next_save_in_s,
+        freeze_s=saved.freeze_s if saved is not None else None,
+        size_bytes=saved.size_bytes if saved is not None else None,
+        progress=None if status.progress is None else clean(status.progress),
+        risk_base_s=status.at_risk_s,
+        observed_at=asked_at,
+        stale=stale,
+        store=(status.store and clean(status.store)) or row.store,
+    )
+
+
+def word(text: str) -> JobState:
+    """A guard's word as one of the contract's states; an unknown one is `ended_unknown`, never fine."""
+    return next((state for state in STATES if state == text), "ended_unknown")
+
+
+def state_word(state: str) -> str:
+    """A run's state as screens name it."""
+    return "failed" if state == "partial" else state
+
+
+def brief_facts(facts: dict[str, object]) -> dict[str, str]:
+    """Facts for the detail pane: one short text each; unknown ones are left out."""
+    result = {}
+    for key, value in facts.items():
+        if isinstance(value, (str, int, float)) and not isinstance(value, bool):
+            result[clean(key, limit=64)] = clean(value)
+        elif isinstance(value, list) and value and all(isinstance(each, str) for each in value):
+            result[clean(key, limit=64)] = clean(", ".join(value))
+    return result

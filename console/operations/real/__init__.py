@@ -1,0 +1,1 @@
+"""The adapters a fleet is opened with outside tests: store, keys, records, links."""

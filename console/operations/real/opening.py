@@ -1,0 +1,111 @@
+"""Opening a fleet on the real world: SSH, the fleet's files, its stores, providers and keys."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from backends.clean import clean
+from backends.clock import Clock
+from backends.clouds.port import Cloud
+from backends.compat import gate as compat_gate
+from backends.errors import ReprieveError
+from backends.ledger.sqlite import SqliteLedger
+from backends.nodes.ssh import LinkPool
+from backends.records import strict
+from backends.records.facts import Facts
+from backends.records.fingerprint import read_fingerprint
+from backends.records.node import Node
+from backends.store.open import open_store
+from backends.store.port import ObjectStore
+from backends.xdg import private
+from console.operations.context import KNOWN_HOSTS, LEDGER, Context
+from console.operations.fleet import Fleet
+from console.operations.real.installer import SshInstaller
+from console.operations.real.keys import FileKeys
+from console.operations.real.store_truth import StoreTruth
+from console.operations.real.toml_records import TomlRecords
+from console.operations.truth import Truth
+
+
+def open_fleet(context: Context, clock: Clock, role: str = "console", *, version: str = "0") -> Fleet:
+    """The fleet of `context`; nothing is contacted before the first call.
+
+    Args:
+        context: where its files are.
+        clock: time.
+        role: what this program is in claims and heartbeats, with this machine's name: `console`, `watch`.
+        version: told to guards that are installed.
+
+    Raises:
+        UsageError: the fleet's files are wrong. ReprieveError: the ledger cannot be used.
+    """
+    who = re.sub(r"[^A-Za-z0-9._-]", "-", f"{role}-{os.uname().nodename}")[:60]
+    private(context.state)
+    records, keys = TomlRecords(context.fleet), FileKeys(context.state)
+    store = context.store or records.inventory().store
+    if store != context.store:
+        context = Context(**{**context.__dict__, "store": store})
+    hosts = (context.state / KNOWN_HOSTS, Path.home() / ".ssh" / "known_hosts")
+    config = Path.home() / ".ssh" / "config"
+    pool = LinkPool(known_hosts=hosts, clock=clock, ssh_config=config if config.exists() else None)
+    return Fleet(
+        context,
+        clock,
+        SqliteLedger(context.state / LEDGER),
+        records,
+        pool,
+        _clouds(context, clock),
+        _truths(keys, who, clock),
+        keys,
+        gate,
+        SshInstaller(pool, context.cache, version),
+        who,
+    )
+
+
+def _truths(keys: FileKeys, who: str, clock: Clock) -> Callable[[str], Truth]:
+    stores: dict[str, ObjectStore] = {}
+
+    def truth_at(url: str) -> Truth:
+        if url not in stores:
+            stores[url] = open_store(url)
+        return StoreTruth(stores[url], keys.fleet_key(), who, clock)
+
+    return truth_at
+
+
+def _clouds(context: Context, clock: Clock) -> Callable[[Node], Cloud | None]:
+    def cloud_of(node: Node) -> Cloud | None:
+        """The provider that can be asked about `node`; None where none can yet."""
+        if node.provider != "practice" or context.practice_socket is None:
+            return None
+        from backends.clouds.practice.cloud import PracticeCloud
+
+        return PracticeCloud(context.practice_socket, clock)
+
+    return cloud_of
+
+
+def gate(
+    fingerprint: dict[str, Any], facts: dict[str, Any], overrides: dict[str, str]
+) -> tuple[str, tuple[str, ...]]:
+    """`backends.compat` on documents: the word, and a sentence for each property that is not plainly fine.
+
+    A save without a fingerprint tells nothing that could be compared: everything fits it, with that warning.
+    """
+    try:
+        here = strict.read(Facts, facts, what="facts", ignore_unknown=True)
+        if not fingerprint:
+            return "warn", ("the checkpoint does not say what it needs",)
+        saved = read_fingerprint(fingerprint, what="fingerprint")
+    except ReprieveError as error:
+        return "unknown", (error.message,)
+    result = compat_gate(saved, here, overrides=overrides)
+    if not result.fits:
+        return "refuse", tuple(clean(row.message) for row in result.refusals)
+    warnings = tuple(clean(row.message) for row in result.warnings)
+    return ("warn" if warnings else "ok"), warnings

@@ -1,0 +1,303 @@
+"""A job's store as operations see it, on `backends.store`: every rule of the lineage is decided there."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from backends.clean import clean
+from backends.clock import Clock, parse_utc
+from backends.errors import (
+    DamagedError,
+    FencedError,
+    IncompatibleError,
+    NoProofError,
+    NotFoundError,
+    ReprieveError,
+    StoreError,
+)
+from backends.ids import CheckpointId, check_name, new_nonce
+from backends.records import strict
+from backends.records.lineage import Claim, Continues, Proof
+from backends.records.manifest import Manifest
+from backends.store import layout, retention, takeover, verify
+from backends.store.fleetkey import FleetKey
+from backends.store.format.manifests import Listing, list_job, load_manifest
+from backends.store.lineage import Lineage
+from backends.store.port import ObjectStore
+from backends.store.sealing import JobKey
+from console.operations.truth import Choice, ContinuesKind, EpochView, LineageView, SaveView
+
+HEARTBEAT_LIMIT = 64 * 1024
+
+
+class StoreTruth:
+    """One controller's view of one store; see `console.operations.truth.Truth`."""
+
+    def __init__(self, store: ObjectStore, key: FleetKey, by: str, clock: Clock) -> None:
+        self._store, self._key, self._by, self._clock = store, key, by, clock
+
+    @property
+    def url(self) -> str:
+        """Where it is."""
+        return self._store.url
+
+    def _taker(self, uid: str, nonce: str) -> takeover.Taker:
+        return takeover.Taker(self._store, uid, self._key, self._by, nonce, self._clock)
+
+    def _lineage(self, uid: str) -> Lineage:
+        lineage = self._taker(uid, "").lineage()
+        lineage.check_gaps()
+        return lineage
+
+    def lineage(self, uid: str) -> LineageView:
+        """All epochs now; DamagedError when the store lost one."""
+        lineage = self._lineage(uid)
+        epochs = (
+            _view(epoch, lineage.claims.get(epoch), lineage.continues.get(epoch), epoch in lineage.continues)
+            for epoch in range(1, lineage.highest + 1)
+        )
+        return LineageView(tuple(epochs), lineage.problems)
+
+    def void(self, uid: str, epoch: int) -> bool:
+        """Create `epoch`'s continues as void unless it has one."""
+        found = takeover.settle(self._taker(uid, new_nonce())).continues.get(epoch)
+        return found is not None and found.kind == "void"
+
+    def claim(self, uid: str, epoch: int, nonce: str, proof: dict[str, Any]) -> bool:
+        """Create the claim; True when it is there with our nonce."""
+        covers = takeover.FIRST if proof["kind"] == "first" else Proof(**proof)
+        try:
+            return takeover.claim_next(self._taker(uid, nonce), covers).epoch == epoch
+        except (FencedError, NoProofError):
+            return False  # the lineage moved on: the caller looks again
+
+    def choose(
+        self, uid: str, key: str, wanted: str | None = None, trusted: frozenset[str] = frozenset()
+    ) -> Choice:
+        """Newest checkpoint on the chain that verifies; a full verification is attested as another party's."""
+        job_key = JobKey.from_hex(key)
+        lineage = self._lineage(uid)
+        settled = lineage.settled(lineage.highest)
+        taker = self._taker(uid, new_nonce())
+        epoch = lineage.highest + 1 if settled else lineage.highest
+        claim = Claim(uid, epoch, self._by, taker.nonce, taker.now(), takeover.FIRST)
+        skipped: list[tuple[str, str]] = []
+
+        def checked(identity: CheckpointId) -> Manifest:
+            try:
+                if str(identity) in trusted:
+                    return load_manifest(self._store, uid, identity, job_key)
+                return self._verified(uid, identity, job_key)
+            except (DamagedError, NotFoundError, IncompatibleError) as error:
+                skipped.append((str(identity), error.message))
+                raise
+
+        want = None if wanted is None else CheckpointId.parse(wanted)
+        try:
+            choice = takeover.choose(taker, claim, job_key, checked, wanted=want)
+        except (NotFoundError, FencedError) as error:
+            return Choice(None, tuple(skipped), reason=error.message)
+        if choice.manifest is None:
+            return Choice(None, reason="nothing was ever started")
+        chosen = self._save_view(uid, choice.manifest, lineage, orphan=False)
+        orphans = tuple(str(identity) for identity in choice.orphans)
+        return Choice(chosen, tuple(skipped), choice.extra_loss_s if skipped else None, orphans)
+
+    def _verified(self, uid: str, identity: CheckpointId, key: JobKey) -> Manifest:
+        report = verify.verify_checkpoint(self._store, uid, identity, key, self._clock)
+        data = {"by": self._by, "seconds": report.seconds, "how": report.how}
+        self.mark(uid, str(identity), "verified", data)
+        return report.manifest
+
+    def name(
+        self,
+        uid: str,
+        epoch: int,
+        *,
+        kind: ContinuesKind,
+        checkpoint: str | None,
+        target: str,
+        guard: str,
+        nonce: str,
+    ) -> bool:
+        """Create `epoch`'s continues; True when it is there with our nonce."""
+        if kind == "none":
+            raise ValueError("an epoch cannot be named `none`")
+        taker = self._taker(uid, nonce)
+        claim = taker.lineage().claims.get(epoch)
+        if claim is None:
+            return False
+        identity = None if checkpoint is None else CheckpointId.parse(checkpoint)
+        try:
+            standing = takeover.write_continues(taker, claim, takeover.Choice(kind, identity), target, guard)
+        except FencedError:
+            return False
+        return standing.nonce == nonce
+
+    def newest(self, uid: str) -> str | None:
+        """The newest committed checkpoint on the chain, unopened."""
+        chain = self._lineage(uid).chain(list_job(self._store, uid).checkpoints)
+        return str(chain[0]) if chain else None
+
+    def look(self, uid: str, checkpoint: str, key: str) -> SaveView:
+        """One checkpoint by its manifest alone."""
+        identity = CheckpointId.parse(checkpoint)
+        return self._look(uid, identity, JobKey.from_hex(key), self._lineage(uid), Listing(uid))
+
+    def rehearsed(self, uid: str) -> str | None:
+        """Where the newest rehearsed checkpoint ran."""
+        prefix = layout.checkpoints(uid)
+        found = [info.key[len(prefix) :].partition("/") for info in self._store.list(prefix)]
+        names = [layout.parse_checkpoint(name) for name, _, what in found if what == layout.REHEARSED]
+        for identity in sorted((name for name in names if name is not None), reverse=True):
+            record = verify.read_attestation(self._store, uid, identity, "rehearsed", self._key.verify_key)
+            if record is not None:
+                return clean(record.how)
+        return None
+
+    def saves(self, uid: str, key: str) -> list[SaveView]:
+        """All committed checkpoints, newest first, orphans and unreadable ones too."""
+        job_key, lineage = JobKey.from_hex(key), self._lineage(uid)
+        listing = list_job(self._store, uid)
+        return [self._look(uid, each, job_key, lineage, listing) for each in reversed(listing.checkpoints)]
+
+    def _look(
+        self, uid: str, identity: CheckpointId, key: JobKey, lineage: Lineage, listing: Listing
+    ) -> SaveView:
+        orphan = not lineage.on_chain(identity)
+        try:
+            manifest = load_manifest(self._store, uid, identity, key)
+        except (DamagedError, NotFoundError, IncompatibleError) as error:
+            return SaveView(
+                str(identity), None, None, None, None, usable=False, reason=error.message, orphan=orphan
+            )
+        names = {info.key.rpartition("/")[2] for info in listing.attested.get(identity, ())}
+        rehearsed = None
+        if layout.REHEARSED in names:
+            record = verify.read_attestation(self._store, uid, identity, "rehearsed", self._key.verify_key)
+            rehearsed = clean(record.how) if record is not None else None
+        verified = layout.VERIFIED in names and (
+            verify.read_attestation(self._store, uid, identity, "verified", self._key.verify_key) is not None
+        )
+        return self._save_view(
+            uid, manifest, lineage, orphan=orphan, verified=verified, rehearsed_on=rehearsed
+        )
+
+    def _save_view(
+        self,
+        uid: str,
+        manifest: Manifest,
+        lineage: Lineage,
+        *,
+        orphan: bool,
+        verified: bool = False,
+        rehearsed_on: str | None = None,
+    ) -> SaveView:
+        made = lineage.continues.get(manifest.epoch)
+        return SaveView(
+            str(manifest.id),
+            parse_utc(manifest.timings.frozen_at),
+            manifest.size_bytes,
+            clean(made.target) if made is not None and made.target is not None else None,
+            clean(manifest.engine),
+            verified,
+            rehearsed_on,
+            orphan=orphan,
+            fingerprint=manifest.fingerprint,
+            freeze_s=manifest.timings.frozen_s,
+            upload_s=manifest.timings.pack_s,
+            clock_offset_s=manifest.timings.clock_offset_s,
+        )
+
+    def verify(self, uid: str, checkpoint: str, key: str, *, full: bool) -> SaveView:
+        """Read a checkpoint back and check it; nothing is written."""
+        job_key, identity = JobKey.from_hex(key), CheckpointId.parse(checkpoint)
+        try:
+            report = verify.verify_checkpoint(
+                self._store, uid, identity, job_key, self._clock, sample=None if full else 0.1
+            )
+        except (DamagedError, NotFoundError, IncompatibleError) as error:
+            return SaveView(checkpoint, None, None, None, None, usable=False, reason=error.message)
+        lineage = self._lineage(uid)
+        return self._save_view(
+            uid, report.manifest, lineage, orphan=not lineage.on_chain(identity), verified=full
+        )
+
+    def mark(
+        self, uid: str, checkpoint: str, what: Literal["verified", "rehearsed"], data: dict[str, Any]
+    ) -> None:
+        """Create the record of another party's check if it is absent; a store that refuses it is no failure."""
+        identity = CheckpointId.parse(checkpoint)
+        try:
+            verify.attest(
+                self._store,
+                uid,
+                identity,
+                what,
+                self._key,
+                self._clock,
+                by=str(data["by"]),
+                how=str(data["how"]),
+                seconds=float(data["seconds"]),
+            )
+        except StoreError:
+            return
+
+    def register(self, uid: str, name: str) -> None:
+        """Create `job.json`; ExistsError when the prefix belongs to another name."""
+        takeover.put_header(self._taker(uid, new_nonce()), name)
+
+    def remove(self, uid: str, name: str) -> None:
+        """Write the tombstone; checkpoints stay."""
+        takeover.remove(self._taker(uid, new_nonce()), name)
+
+    def heartbeat(self, controller: str, document: dict[str, Any]) -> None:
+        """Replace this controller's heartbeat."""
+        self._store.replace(layout.controller(controller), strict.canonical(document))
+
+    def controllers(self) -> dict[str, dict[str, Any]]:
+        """The newest heartbeat of each controller; unreadable ones are left out."""
+        result: dict[str, dict[str, Any]] = {}
+        for info in self._store.list("controllers/"):
+            name = info.key.rpartition("/")[2]
+            try:
+                check_name("controller", name)
+                data = self._store.read(info.key)
+                result[name] = strict.loads(data, what=info.key, limit=HEARTBEAT_LIMIT)
+            except ReprieveError:
+                continue
+        return result
+
+    def prune(self, uid: str, key: str, *, keep_last: int, min_age_s: float, dry_run: bool) -> dict[str, Any]:
+        """Delete what retention allows: `{delete: [ids], keep: {id: why}, refused: str | None, freed_bytes}`."""
+        policy = retention.Policy(keep_last, min_age_s)
+        job_key = JobKey.from_hex(key)
+        plan = retention.make_plan(self._store, uid, job_key, self._key.verify_key, policy, self._clock)
+        if not dry_run:
+            retention.run(self._store, plan, self._clock)
+        return {
+            "delete": [str(identity) for identity in plan.removed],
+            "keep": {str(kept.checkpoint): kept.reason for kept in plan.kept},
+            "refused": plan.refused,
+            "objects": len(plan.keys),
+        }
+
+
+def _view(epoch: int, claim: Claim | None, continues: Continues | None, settled: bool) -> EpochView:
+    """One epoch; an object that is not validly signed starts nothing and counts as void."""
+    kind: ContinuesKind = "none"
+    if settled:
+        kind = "void" if continues is None or claim is None else continues.kind
+    named = continues if kind not in ("none", "void") else None
+    return EpochView(
+        epoch,
+        claim.nonce if claim is not None else "",
+        kind,
+        named.checkpoint if named is not None else None,
+        clean(named.target) if named is not None else None,
+        named.guard if named is not None else None,
+        named.nonce if named is not None else None,
+        claim.at if claim is not None else "",
+        clean(claim.controller) if claim is not None else "",
+        strict.to_document(claim.proof) if claim is not None else {},
+    )

@@ -1,0 +1,299 @@
+"""The console: three screens over one feed. Losing a source, a node or an operation never ends it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from typing import ClassVar
+
+from textual.app import App, SystemCommand
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+
+from backends.clock import Clock
+from console.operations.context import Context
+from console.registry.model import Command
+from console.tui import themes
+from console.tui.desk import Desk
+from console.tui.model import command_line
+from console.tui.model.cells import Cell
+from console.tui.model.incoming import safe
+from console.tui.poll import Feed
+from console.tui.screens.board import Board
+from console.tui.screens.choose import Choice, Choose
+from console.tui.screens.events import Events
+from console.tui.screens.fleet import Fleet
+from console.tui.screens.jobs import Jobs
+from console.tui.screens.overlays import Help, Operations
+from console.tui.source import FleetSource
+from console.tui.tasks import Operation, Tasks
+from console.tui.widgets.bars import GuideStrip
+from console.tui.widgets.prompt import Prompt
+
+TICK_S = 1.0
+
+
+class ConsoleApp(App[int]):
+    """The application. `guide` yields sentences for the guide strip of a demo."""
+
+    TITLE = "reprieve"
+    CSS_PATH = "console.tcss"
+    HORIZONTAL_BREAKPOINTS = [(0, "-micro"), (40, "-tiny"), (80, "-narrow"), (100, "-mid"), (160, "-wide")]  # noqa: RUF012 - Textual declares it so
+    VERTICAL_BREAKPOINTS = [(0, "-flat"), (10, "-short"), (24, "-normal"), (34, "-high"), (44, "-tall")]  # noqa: RUF012 - the same
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("1", "screen('fleet')", "Fleet", show=False, id="nav.fleet"),
+        Binding("2", "screen('jobs')", "Jobs", show=False, id="nav.jobs"),
+        Binding("3", "screen('events')", "Events", show=False, id="nav.events"),
+        Binding("minus", "last_screen", "last screen", show=False, id="nav.last"),
+        Binding("0", "operations", "ops", id="nav.operations"),
+        Binding("r", "look", "refresh", show=False, id="view.refresh"),
+        Binding("p", "hold", "hold", show=False, id="view.pause"),
+        Binding("full_stop", "guide", "hide the guide", show=False, id="guide.hide"),
+        Binding("question_mark,f1", "help", "help", key_display="?", id="nav.help"),
+        Binding("q", "leave", "quit", id="app.quit"),
+        Binding("ctrl+q", "leave", "quit", show=False, priority=True, id="app.quit-now"),
+    ]
+
+    def __init__(
+        self,
+        source: FleetSource,
+        clock: Clock,
+        *,
+        commands: Sequence[Command] = (),
+        guide: AsyncIterator[str] | None = None,
+        theme: str = themes.NIGHT,
+        start: str = "jobs",
+    ) -> None:
+        super().__init__()
+        for known in themes.THEMES:
+            self.register_theme(known)
+        self.theme = theme
+        self._source = source
+        self._clock = clock
+        self._guide = guide
+        self._start = start
+        self._last = start
+        feed = Feed(source, clock, self._changed)
+        self.desk = Desk(feed, Tasks(source, clock, self._reported), clock, commands)
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        """Our own variables, for themes that do not have them."""
+        return themes.defaults()
+
+    # -- life
+
+    def on_mount(self) -> None:
+        """Show the first screen, then start looking."""
+        self.add_mode("fleet", lambda: Fleet(self.desk))
+        self.add_mode("jobs", lambda: Jobs(self.desk))
+        self.add_mode("events", lambda: Events(self.desk))
+        self.switch_mode(self._start)
+        self.run_worker(self.desk.feed.run(), name="feed", exit_on_error=False)
+        self.run_worker(self._tick(), name="tick", exit_on_error=False)
+        if self._guide is not None:
+            self.run_worker(self._follow_guide(self._guide), name="guide", exit_on_error=False)
+
+    async def _tick(self) -> None:
+        while True:
+            await self._clock.pause(TICK_S - self._clock.wall() % TICK_S)
+            board = self._board()
+            if board is not None:
+                board.tick()
+            if isinstance(self.screen, Operations):
+                self.screen.show()
+
+    async def _follow_guide(self, sentences: AsyncIterator[str]) -> None:
+        try:
+            async for sentence in sentences:
+                self.say(sentence)
+        except Exception as error:  # noqa: BLE001 - a broken story never ends the console
+            self.say(f"the guide stopped: {error}")
+
+    def say(self, sentence: str | None) -> None:
+        """Put a sentence into the guide strip; None takes the strip away."""
+        self.desk.guide = None if sentence is None else safe(sentence)
+        for board in self.screen_stack:
+            for strip in board.query(GuideStrip):
+                strip.say(self.desk.guide)
+
+    async def on_unmount(self) -> None:
+        """Let go of what still runs here."""
+        await self.desk.tasks.close()
+
+    def _board(self) -> Board[object] | None:
+        for screen in reversed(self.screen_stack):
+            if isinstance(screen, Board):
+                return screen
+        return None
+
+    def _changed(self) -> None:
+        board = self._board()
+        if board is not None:
+            board.show()
+
+    def _reported(self, operation: Operation) -> None:
+        board = self._board()
+        if board is not None:
+            board.tick()
+        if isinstance(self.screen, Operations):
+            self.screen.show()
+        if operation.state == "running":
+            return
+        severity = "information" if operation.state == "done" else "error"
+        self.notify(
+            operation.step, title=f"{operation.words} {operation.job}: {operation.state}",
+            severity="information" if severity == "information" else "error",
+            timeout=8 if operation.state == "done" else 20, markup=False,
+        )  # fmt: skip
+        self.desk.feed.refresh()
+
+    # -- keys
+
+    def action_screen(self, mode: str) -> None:
+        """Go to a screen."""
+        if mode != self.current_mode:
+            self._last = self.current_mode
+            self.switch_mode(mode)
+
+    def action_last_screen(self) -> None:
+        """Go back to the screen before."""
+        self.action_screen(self._last)
+
+    def action_look(self) -> None:
+        """Look at the fleet again now."""
+        self.desk.feed.refresh()
+
+    def action_hold(self) -> None:
+        """Stop looking, or look on."""
+        self.desk.feed.paused = not self.desk.feed.paused
+        if not self.desk.feed.paused:
+            self.desk.feed.refresh()
+        self._changed()
+
+    def action_guide(self) -> None:
+        """Send the guide away; its next sentence brings it back."""
+        self.say(None)
+
+    def action_operations(self) -> None:
+        """What runs now, with its last step."""
+        if isinstance(self.screen, Board):
+            self.push_screen(Operations(self.desk))
+
+    def action_help(self) -> None:
+        """Every key that works here."""
+        if isinstance(self.screen, Board):
+            self.push_screen(Help(self._live_bindings(), self.desk.commands))
+
+    def _live_bindings(self) -> list[tuple[str, str, str]]:
+        found: dict[tuple[str, str], list[str]] = {}
+        for node, binding, enabled, _tip in self.screen.active_bindings.values():
+            if not binding.id or not binding.description:  # Textual's own have no id
+                continue
+            group = (
+                "everywhere" if node is self else "this screen" if isinstance(node, Screen) else "the list"
+            )
+            words = binding.description + ("" if enabled else "  (not now)")
+            keys = found.setdefault((group, words), [])
+            keys.append(binding.key_display or self.get_key_display(binding))
+        order = ("the list", "this screen", "everywhere")
+        rows = [(group, "  ".join(dict.fromkeys(keys)), words) for (group, words), keys in found.items()]
+        return sorted(rows, key=lambda row: order.index(row[0]))
+
+    def action_leave(self) -> None:
+        """Quit; ask first while operations of this console run."""
+        running = self.desk.tasks.running
+        if not running:
+            self.exit(0)
+            return
+        if isinstance(self.screen, Choose):
+            return
+
+        def chosen(number: int | None) -> None:
+            if number == 1:
+                self.exit(0)
+
+        stay = Choice("stay", Cell(f"{running} operation(s) of this console still run", "muted"))
+        leave = Choice(
+            "quit", Cell("they stop here; `reprieve operations list` shows how far they got", "warn")
+        )
+        self.push_screen(Choose("Quit?", [stay, leave]), chosen)
+
+    def on_prompt_entered(self, event: Prompt.Entered) -> None:
+        """Do what the `:` line says."""
+        if not event.line.strip():
+            return
+        typed = command_line.read(event.line, self.desk.commands)
+        if typed.error:
+            self.notify(typed.error, severity="warning", markup=False, timeout=6)
+        elif typed.mode:
+            self.run_worker(self._go(typed), exit_on_error=False)
+        elif typed.action:
+            self.run_worker(self._act(typed), exit_on_error=False)
+        else:
+            self._local(typed.local, typed.text)
+
+    async def _go(self, typed: command_line.Typed) -> None:
+        if typed.mode != self.current_mode:
+            self._last = self.current_mode
+            await self.switch_mode(typed.mode)
+        board = self._board()
+        if board is not None and typed.text:
+            problem = board.set_filter(typed.text)
+            if problem:
+                board.refuse(problem)
+
+    async def _act(self, typed: command_line.Typed) -> None:
+        await self._go(command_line.Typed(mode="jobs"))
+        board = self._board()
+        if isinstance(board, Jobs):
+            board.perform_typed(typed)
+
+    def _local(self, word: str, text: str) -> None:
+        board = self._board()
+        if word == "quit":
+            self.action_leave()
+        elif word == "operations":
+            self.action_operations()
+        elif word == "help":
+            self.action_help()
+        elif word == "refresh":
+            self.action_look()
+        elif word == "theme":
+            self._choose_theme(text)
+        elif board is not None and word == "filter":
+            problem = board.set_filter(text)
+            if problem:
+                board.refuse(problem)
+        elif board is not None and word == "sort":
+            ids = [column.id for column in board.table.rows.columns]
+            if text in ids:
+                board.table.sort_by(text)
+            else:
+                board.refuse(f"sort: no column {text!r}: {', '.join(ids)}")
+
+    def _choose_theme(self, name: str) -> None:
+        wanted = themes.SHORT.get(name, name)
+        if wanted in self.available_themes:
+            self.theme = wanted
+        else:
+            self.notify(f"no theme {name!r}: {', '.join(themes.SHORT)}", severity="warning", markup=False)
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """The palette: screens, panels, themes."""
+        del screen
+        for mode, title in (("fleet", "Fleet"), ("jobs", "Jobs"), ("events", "Events")):
+            yield SystemCommand(title, f"go to {title}", lambda mode=mode: self.action_screen(mode))
+        yield SystemCommand("Operations", "what runs now", self.action_operations)
+        yield SystemCommand("Help", "keys and words", self.action_help)
+        for short in themes.SHORT:
+            yield SystemCommand(
+                f"Theme {short}", "change the colours", lambda short=short: self._choose_theme(short)
+            )
+        yield SystemCommand("Quit", "leave; jobs run on", self.action_leave)
+
+
+def main(context: Context, clock: Clock, guide: AsyncIterator[str] | None = None) -> int:
+    """Open the console on a context and return its exit code."""
+    from console.tui import wiring
+
+    source = wiring.open_source(context, clock)
+    return wiring.run(ConsoleApp(source, clock, commands=wiring.commands(), guide=guide), source)

@@ -1,0 +1,1 @@
+"""What the screens show, worked out without a terminal: pure functions of a snapshot and a time."""

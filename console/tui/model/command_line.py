@@ -1,0 +1,112 @@
+"""The `:` line: the same words as the command line, completed from the registry."""
+
+from __future__ import annotations
+
+import difflib
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from console.registry.model import Command
+
+MODES = ("fleet", "jobs", "events")
+_ALIASES = {
+    "nodes": "fleet",
+    "job": "jobs",
+    "reclaims": "events",
+    "ops": "operations",
+    "q": "quit",
+    "h": "help",
+}
+LOCAL = {
+    "fleet": "the nodes", "jobs": "the jobs", "events": "what happened",
+    "operations": "what runs now", "help": "keys and words", "theme": "theme NAME", "filter": "filter this table",
+    "sort": "sort COLUMN", "refresh": "look again now", "quit": "leave; jobs run on",
+}  # fmt: skip
+ACTIONS = ("save", "restore", "move", "pause", "resume")
+
+
+@dataclass(frozen=True)
+class Typed:
+    """What a line asks for. Exactly one of `mode`, `action`, `local`, `error` says what to do."""
+
+    mode: str = ""  # go to this screen, with `text` as its filter
+    action: str = ""  # save | restore | move | pause | resume
+    local: str = ""  # a word of the console itself, with `text`
+    error: str = ""
+    text: str = ""
+    names: tuple[str, ...] = ()
+    options: dict[str, str] = field(default_factory=dict)
+
+
+def read(line: str, commands: Sequence[Command] = ()) -> Typed:
+    """Understand one line; never raises, what is wrong becomes `error`."""
+    try:
+        parts = shlex.split(line.strip().lstrip(":"))
+    except ValueError as error:
+        return Typed(error=f"cannot read the line: {error}".lower())
+    if parts and parts[0] == "reprieve":
+        parts = parts[1:]
+    if not parts:
+        return Typed(error="nothing typed")
+    head = _ALIASES.get(parts[0], parts[0])
+    rest = parts[1:]
+    if head in ACTIONS:
+        return _action(head, rest)
+    if head == "jobs" and rest and rest[0] in ACTIONS:
+        return _action(rest[0], rest[1:])
+    if rest and f"{head} {rest[0]}" in {command.words for command in commands}:
+        if rest[0] == "list" and head in MODES:
+            return Typed(mode=head, text=" ".join(rest[1:]))
+        return Typed(error=f"`reprieve {head} {rest[0]}` has no place in the console yet: run it in a shell")
+    if head in MODES:
+        return Typed(mode=head, text=" ".join(rest))
+    if head in LOCAL:
+        return Typed(local=head, text=" ".join(rest))
+    return Typed(error=_unknown(head, commands))
+
+
+def _action(action: str, words: list[str]) -> Typed:
+    names: list[str] = []
+    options: dict[str, str] = {}
+    rest = iter(words)
+    for word in rest:
+        if word == "--to" or word.startswith("--to="):
+            value = word[5:] if "=" in word else next(rest, "")
+            if not value or action not in ("restore", "move"):
+                return Typed(error=f"{action}: --to names a node, for restore and move")
+            options["to"] = value
+        elif word.startswith("-"):
+            return Typed(error=f"{action}: option {word} is not known here; use the command line in a shell")
+        else:
+            names.append(word)
+    if action in ("restore", "move") and len(names) > 1:
+        return Typed(error=f"{action} takes one job; for several: reprieve batch restore FILE")
+    return Typed(action=action, names=tuple(names), options=options)
+
+
+def _unknown(word: str, commands: Sequence[Command]) -> str:
+    known = sorted({*LOCAL, *ACTIONS, *(command.noun for command in commands)})
+    if word in known:
+        return f"`reprieve {word}` has no place in the console yet: run it in a shell"
+    near = difflib.get_close_matches(word, known, n=1)
+    return f"no word {word!r}" + (f": did you mean {near[0]!r}?" if near else "; ? lists them")
+
+
+def complete(line: str, commands: Sequence[Command], jobs: Sequence[str], nodes: Sequence[str]) -> list[str]:
+    """Whole lines that continue `line`, best first; names come from the snapshot only."""
+    head, blank, last = line.rpartition(" ")
+    before = head.split()
+    if not before:
+        words = sorted({*LOCAL, *ACTIONS, *(command.noun for command in commands)})
+    elif before[-1] == "--to":
+        words = list(nodes)
+    elif before[0] in ACTIONS or (len(before) > 1 and before[0] == "jobs" and before[1] in ACTIONS):
+        movable = "restore" in before or "move" in before
+        words = [*(job for job in jobs if job not in before), *(["--to"] if movable else [])]
+    elif len(before) == 1:
+        verbs = {command.verb for command in commands if command.noun == before[0] and command.verb}
+        words = sorted(verbs | (set(ACTIONS) if before[0] == "jobs" else set()))
+    else:
+        words = []
+    return [f"{head}{blank}{word}" for word in words if word.startswith(last) and word != last]

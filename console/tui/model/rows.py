@@ -1,0 +1,225 @@
+"""The rows of a table: keyed cursor and marks, order by sort and filter, ghosts of rows that went away.
+
+Sort keys and search texts are columns of their own, made when they are first needed and kept until the record
+changes. Nothing here draws or knows of a terminal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from console.tui.model.cells import Column, Value
+from console.tui.model.filters import Filter
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Ghost(Generic[R]):
+    """The row under the cursor that left the fleet (`gone`) or no longer matches the filter, until the cursor moves."""
+
+    key: str
+    record: R
+    since: float  # wall time at which it left
+    gone: bool
+
+
+class Rows(Generic[R]):
+    """Records by key, in the order shown.
+
+    The cursor stays on its key through every refresh, sort and change of the filter. A refresh never puts another
+    row under it: a row that leaves stays as a ghost. Only the operator's own filter moves the cursor, to the row
+    nearest by.
+    """
+
+    def __init__(self, columns: Sequence[Column[R]], sort: str, *, descending: bool = False) -> None:
+        self.columns = tuple(columns)
+        self.sort = sort
+        self.descending = descending
+        self.filter = Filter()
+        self.marks: set[str] = set()
+        self.cursor: str | None = None
+        self.ghost: Ghost[R] | None = None
+        self.order: list[str] = []
+        self.version = 0
+        self.longest = 0  # length of the longest key
+        self._records: dict[str, R] = {}
+        self._haystacks: dict[str, str] = {}
+        self._place: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    @property
+    def total(self) -> int:
+        """Rows before the filter."""
+        return len(self._records)
+
+    def get(self, key: str) -> R | None:
+        """The record of a key, the ghost's included; None when there is none."""
+        if self.ghost is not None and self.ghost.key == key:
+            return self.ghost.record
+        return self._records.get(key)
+
+    def alive(self, key: str) -> bool:
+        """Whether the key is in the newest snapshot."""
+        return key in self._records
+
+    def index(self, key: str | None) -> int | None:
+        """Where a key stands in the order shown."""
+        return None if key is None else self._place.get(key)
+
+    def load(self, records: Iterable[tuple[str, R]], now: float) -> None:
+        """Take a new snapshot; the cursor and marks stay on their keys."""
+        fresh = dict(records)
+        before = self._records
+        for key in [key for key, record in before.items() if fresh.get(key) is not record]:
+            self._haystacks.pop(key, None)
+        vanished = self._vanished(fresh, now)
+        self._records = fresh
+        self.marks &= fresh.keys()
+        self.longest = max(map(len, fresh), default=0)
+        self._arrange(now, held=True, vanished=vanished)
+
+    def _vanished(self, fresh: dict[str, R], now: float) -> Ghost[R] | None:
+        if self.cursor is None or self.cursor in fresh:
+            return None
+        if self.ghost is not None and self.ghost.key == self.cursor and self.ghost.gone:
+            return self.ghost
+        record = self.get(self.cursor)
+        return None if record is None else Ghost(self.cursor, record, now, gone=True)
+
+    def set_filter(self, wanted: Filter, now: float) -> None:
+        """Show only rows that match; the cursor goes to the row nearest by when its own is hidden."""
+        self.filter = wanted
+        self._arrange(now, held=False)
+
+    def set_sort(self, column: str, now: float, *, descending: bool | None = None) -> None:
+        """Sort by a column id; the same column again turns the order round unless `descending` is given."""
+        if descending is None:
+            descending = not self.descending if column == self.sort else False
+        self.sort, self.descending = column, descending
+        self._arrange(now, held=True, vanished=self.ghost)
+
+    def _arrange(self, now: float, *, held: bool, vanished: Ghost[R] | None = None) -> None:
+        place = self.index(self.cursor)
+        self.ghost = None
+        shown = [key for key in self._records if self._matches(key, now)]
+        self.order = self._sorted(shown, now)
+        self._number()
+        if self.cursor is not None and self.cursor not in self._place:
+            if held:
+                self._keep_ghost(place or 0, vanished, now)
+            else:
+                self.cursor = None
+        if self.cursor is None and self.order:
+            self.cursor = self.order[min(place or 0, len(self.order) - 1)]
+        self.version += 1
+
+    def _keep_ghost(self, place: int, vanished: Ghost[R] | None, now: float) -> None:
+        assert self.cursor is not None  # noqa: S101 - for the type checker; the only caller has looked
+        record = self._records.get(self.cursor)
+        ghost = vanished
+        if ghost is None and record is not None:
+            ghost = Ghost(self.cursor, record, now, gone=False)
+        if ghost is None:
+            self.cursor = None
+            return
+        self.ghost = ghost
+        self.order.insert(min(place, len(self.order)), ghost.key)
+        self._number()
+
+    def _number(self) -> None:
+        self._place = {key: place for place, key in enumerate(self.order)}
+
+    def _matches(self, key: str, now: float) -> bool:
+        if not self.filter.terms:
+            return True
+        record = self._records[key]
+        haystack = self._haystacks.get(key)
+        if haystack is None:
+            haystack = self._haystacks[key] = self._words(record, now)
+        by_id = {column.id: column for column in self.columns}
+
+        def field(name: str) -> Value:
+            return by_id[name].value(record, now)
+
+        return self.filter.matches(haystack, field)
+
+    def _words(self, record: R, now: float) -> str:
+        """What a text filter looks into: every column that holds words, states as they are drawn, too."""
+        words: list[str] = []
+        for column in self.columns:
+            value = column.value(record, now)
+            if isinstance(value, str):
+                words.append(value)
+                if column.worded:
+                    words.append(column.cell(record, now).text)
+        return "\n".join(words).lower()
+
+    def _sorted(self, keys: list[str], now: float) -> list[str]:
+        column = next((column for column in self.columns if column.id == self.sort), None)
+        if column is None:
+            return keys
+        values = {key: column.value(self._records[key], now) for key in keys}
+        known = [key for key in keys if values[key] is not None]
+        unknown = [key for key in keys if values[key] is None]
+        known.sort(key=lambda key: _comparable(values[key]), reverse=self.descending)
+        return known + unknown
+
+    def move(self, step: int, now: float) -> None:
+        """Move the cursor by `step` rows, stopping at the ends; a ghost left behind disappears."""
+        place = self.index(self.cursor)
+        self.move_to((place or 0) + step if place is not None else 0, now)
+
+    def move_to(self, place: int, now: float) -> None:
+        """Put the cursor on the row at `place`, counted from 0 and kept inside the table."""
+        if not self.order:
+            return
+        target = self.order[max(0, min(place, len(self.order) - 1))]
+        if target == self.cursor:
+            return
+        self.cursor = target
+        if self.ghost is not None:
+            self._arrange(now, held=False)
+        self.version += 1
+
+    def select(self, key: str, now: float) -> bool:
+        """Put the cursor on a key; False when it is not shown."""
+        place = self.index(key)
+        if place is None:
+            return False
+        self.move_to(place, now)
+        return True
+
+    def toggle_mark(self) -> None:
+        """Mark or unmark the row under the cursor (a ghost cannot be marked)."""
+        if self.cursor is not None and self.alive(self.cursor):
+            self.marks ^= {self.cursor}
+            self.version += 1
+
+    def mark_shown(self) -> None:
+        """Mark every row that is shown; all marked already: unmark them."""
+        shown = {key for key in self.order if self.alive(key)}
+        self.marks = self.marks - shown if shown <= self.marks else self.marks | shown
+        self.version += 1
+
+    def clear_marks(self) -> None:
+        """Forget all marks."""
+        self.marks.clear()
+        self.version += 1
+
+    def targets(self) -> tuple[list[str], int]:
+        """Keys an action means: marked rows that are shown, else the row under the cursor; and how many marked rows are hidden."""
+        if self.marks:
+            shown = [key for key in self.order if key in self.marks]
+            return shown, len(self.marks) - len(shown)
+        return ([self.cursor] if self.cursor is not None and self.alive(self.cursor) else []), 0
+
+
+def _comparable(value: Value) -> tuple[float, str]:
+    if isinstance(value, str):
+        return 0.0, value.casefold()
+    return (0.0 if value is None else float(value)), ""

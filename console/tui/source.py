@@ -1,0 +1,27 @@
+"""What the console asks of the fleet: a snapshot, and to perform a named command."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from console.operations.view import FleetView
+
+
+class FleetSource(Protocol):
+    """Where snapshots come from and commands go to."""
+
+    async def view(self) -> FleetView:
+        """The newest snapshot; may take seconds and may raise ReprieveError."""
+        ...
+
+    async def perform(self, words: str, arguments: dict[str, Any], on_step: Callable[[str], None]) -> str:
+        """Run the command named by `words` (`jobs save`) and return one sentence on what came of it.
+
+        `on_step` is called with each step's words and may be called from another thread. Raises ReprieveError.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Let go of connections; called once, when the console ends."""
+        ...

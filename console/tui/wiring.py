@@ -1,0 +1,77 @@
+"""Joins the console to the real operations: the one module that knows where they are.
+
+Everything is imported here, when the console starts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from textual.app import App
+
+from backends.clock import Clock
+from console.operations.context import Context
+from console.operations.view import FleetView
+from console.registry.model import Command
+from console.tui.source import FleetSource
+from console.tui.threaded import ThreadedSource
+
+
+class OperationsSource:
+    """A FleetSource on `console.operations`: `observe` looks, `api` performs."""
+
+    def __init__(self, fleet: Any, observer: Any, perform: Any) -> None:
+        self._fleet = fleet
+        self._observer = observer
+        self._perform = perform
+
+    async def view(self) -> FleetView:
+        """The newest snapshot."""
+        view: FleetView = await self._observer.view()
+        return view
+
+    async def perform(self, words: str, arguments: dict[str, Any], on_step: Callable[[str], None]) -> str:
+        """Run a command; one sentence on what came of it."""
+        outcome = await self._perform(self._fleet, words, arguments, on_step)
+        return str(getattr(outcome, "message", outcome))
+
+    async def close(self) -> None:
+        """End the calls under way and drop the connections."""
+        await self._observer.close()
+        await self._fleet.close()
+
+
+def open_source(context: Context, clock: Clock) -> FleetSource:
+    """The fleet of a context, in a thread of its own; nothing is contacted before the first look."""
+
+    async def opened() -> FleetSource:
+        from console.operations.api import perform
+        from console.operations.observe import Observer
+        from console.operations.real.opening import open_fleet
+
+        fleet = open_fleet(context, clock)
+        return OperationsSource(fleet, Observer(fleet), perform)
+
+    return ThreadedSource(opened)
+
+
+def commands() -> Sequence[Command]:
+    """Every command of the registry, for the `:` line."""
+    from console.registry.index import all_commands
+
+    return tuple(all_commands())
+
+
+def run(app: App[int], source: FleetSource) -> int:
+    """Run the application to its end and close the source."""
+
+    async def session() -> int:
+        try:
+            code = await app.run_async()
+        finally:
+            await source.close()
+        return app.return_code or code or 0
+
+    return asyncio.run(session())

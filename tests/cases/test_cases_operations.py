@@ -1,0 +1,189 @@
+"""Real-world cases of the areas fence, restore and batch, by id."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backends.errors import IncompatibleError, ReprieveError
+from backends.fakes.clock import run
+from console.operations.common import runs
+from console.operations.decide.batch import BatchItem, exit_code
+from console.operations.flows import batch
+from console.operations.flows.restore import RestoreWish, restore
+from console.operations.flows.watch import Watch
+from tests.support.operations import Practice
+
+CASES = Path(__file__).parents[3] / "shared" / "data" / "cases" / "cases.jsonl"
+
+
+def case(identity: str) -> dict[str, Any]:
+    if not CASES.is_file():
+        pytest.skip(f"{CASES} is not here: the real-world cases are not part of the repository")
+    for line in CASES.read_text("utf-8").splitlines():
+        found: dict[str, Any] = json.loads(line)
+        if found["id"] == identity:
+            return found
+    raise AssertionError(identity)
+
+
+def test_rc_01_unreachable_is_not_dead(tmp_path: Path) -> None:
+    told = case("RC-01")
+    practice = Practice(tmp_path)
+    job = practice.running_job("train-1", "n0")
+    node = practice.nodes["n0"]
+    practice.cloud.states["i-n0"] = "unknown"
+    seen: list[str] = []
+
+    async def main() -> None:
+        watch = Watch(practice.fleet("controller"), lambda text: None, every_s=1.0)
+        probes = told["input"]["probes"]
+        clock_start = asyncio.get_running_loop().time()
+        for index, probe in enumerate(probes):
+            node.partitioned = probe["r"] == "timeout"
+            end = probes[index + 1]["t"] if index + 1 < len(probes) else probe["t"] + 20
+            while asyncio.get_running_loop().time() - clock_start < end:
+                assert await watch.look() == []
+                known = watch.poller.known["n0"]
+                state = watch.poller.verdict(known).state
+                word = "running" if state in ("ok", "late") else state
+                if not seen or seen[-1] != word:
+                    seen.append(word)
+                await asyncio.sleep(
+                    min(5.0, max(0.5, end - (asyncio.get_running_loop().time() - clock_start)))
+                )
+        await watch.close()
+
+    run(practice.clock, main())
+    assert seen == told["expected"]["states"]
+    assert practice.side.newest_epoch(job.uid) == 1
+    assert practice.where(job.uid) == [("n0", 1)]
+    assert not any(verb in ("stop", "restore") for fake in practice.nodes.values() for verb in fake.calls)
+
+
+def test_rc_12_success_is_not_taken_from_an_exit_code(tmp_path: Path) -> None:
+    case("RC-12")
+    practice = Practice(tmp_path, nodes=2)
+    job = practice.running_job("train", "n0")
+    practice.reclaim("n0")
+    said = "died after 1.0 s, exit 132: signal 4, illegal instruction"
+    practice.nodes["n1"].failures = [said]
+    fleet = practice.fleet()
+
+    async def main() -> None:
+        opened = runs.open_run(fleet, "restore", [("1", "train", {})])
+        await restore(fleet, RestoreWish(job), opened.id, "1", lambda text: None)
+
+    with pytest.raises(ReprieveError, match="signal 4, illegal instruction"):
+        run(practice.clock, main())
+    assert practice.where(job.uid) == []
+    assert fleet.ledger.reclaims() == []
+    assert practice.side.checkpoints(job.uid) == ["1.1"]
+    assert any(event.kind == "restore.failed" and said in event.text for _, event in fleet.ledger.events())
+
+
+def test_rc_13_a_node_that_cannot_take_it_is_refused_before_any_image_is_sent(tmp_path: Path) -> None:
+    case("RC-13")
+    practice = Practice(tmp_path, nodes=2)
+    job = practice.running_job("train", "n0")
+    practice.reclaim("n0")
+    practice.nodes["n1"].facts = {"arch": "aarch64"}
+    fleet = practice.fleet()
+
+    async def main() -> None:
+        opened = runs.open_run(fleet, "restore", [("1", "train", {})])
+        await restore(fleet, RestoreWish(job), opened.id, "1", lambda text: None)
+
+    with pytest.raises(IncompatibleError, match="n1"):
+        run(practice.clock, main())
+    assert "restore" not in practice.nodes["n1"].calls
+
+
+def test_rc_29_a_resumed_batch_observes_before_it_acts(tmp_path: Path) -> None:
+    told = case("RC-29")
+    practice = Practice(tmp_path, nodes=6)
+    jobs = {name: practice.running_job(name, "n0") for name in ("j2", "j3", "j4", "j5")}
+    jobs["j1"] = practice.running_job("j1", "n1")
+    bad = jobs["j5"]
+    practice.book.damaged.update((bad.uid, each) for each in practice.side.checkpoints(bad.uid))
+    practice.reclaim("n0")
+    names = ["j1", "j2", "j3", "j4", "j5"]
+    run_id = batch.begin(practice.fleet(), [BatchItem(name) for name in names])
+
+    class Killed(BaseException):
+        """The console was killed."""
+
+    calls: list[str] = []
+
+    def moment(label: str) -> None:
+        calls.append(label)
+        if calls.count("call restore") == 2:
+            raise Killed
+
+    practice.kill_at(moment)
+    with pytest.raises(Killed):
+        run(
+            practice.clock,
+            batch.proceed(practice.fleet(), run_id, lambda line: None, lambda text: None, max_parallel=2),
+        )
+    practice.kill_at(lambda label: None)
+    practice.clock.advance(60)
+    for _ in range(2):
+        lines: list[dict[str, Any]] = []
+        run(practice.clock, batch.proceed(practice.fleet(), run_id, lines.append, lambda text: None))
+        states = {line["job"]: line["state"] for line in lines}
+        assert states["j5"] == "failed"
+        assert states["j1"] == "already_restored"
+        assert {states[name] for name in ("j2", "j3", "j4")} == {"restored"}
+        assert exit_code(list(states.values())) != 0
+        for name in ("j1", "j2", "j3", "j4"):
+            live = practice.where(jobs[name].uid)
+            assert len(live) == told["expected"]["processes_per_job"], name
+    assert practice.where(jobs["j1"].uid) == [("n1", 1)]
+
+
+def test_rc_29_a_journal_cut_in_the_middle_of_a_record_opens(tmp_path: Path) -> None:
+    """A real kill -9 of a writer in a loop: what was acknowledged is there, and the file opens."""
+    case("RC-29")
+    program = (
+        "import sys, pathlib\n"
+        "from backends.ledger.sqlite import SqliteLedger\n"
+        "from backends.ledger.records import Run, Item\n"
+        "l = SqliteLedger(pathlib.Path(sys.argv[1]))\n"
+        "l.open_run(Run('r', 'batch', 1.0, {}), [Item('r', '1', 'train', {})])\n"
+        "n = 0\n"
+        "while True:\n"
+        "    n += 1\n"
+        "    l.intend('r', '1', 's', {'n': n}, 1.0)\n"
+        "    print(n, flush=True)\n"
+    )
+    path = tmp_path / "ledger.db"
+    child = subprocess.Popen(
+        [sys.executable, "-c", program, str(path)],
+        cwd=Path(__file__).parents[2],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stdout is not None
+    last = 0
+    for line in child.stdout:
+        last = int(line)
+        if last >= 25:
+            child.send_signal(signal.SIGKILL)
+            break
+    rest = [int(line) for line in child.stdout.read().split()]
+    child.wait(30)
+    from backends.ledger.sqlite import SqliteLedger
+
+    ledger = SqliteLedger(path)
+    numbers = [step.data["n"] for step in ledger.steps("r", "1")]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert len(numbers) >= max([last, *rest])
+    ledger.close()

@@ -1,0 +1,75 @@
+"""`reprieve practice …` in processes of its own, on a loopback fleet."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import MAIN, ROOT, Ran, clean_environment, reprieve
+from tests.support.practice import processes_naming, wait_until
+
+
+@pytest.fixture
+def up(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """`practice up` in the foreground of another terminal."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", MAIN, "practice", "up", "--hosts", "2", "--mode", "loopback"],
+        cwd=ROOT,
+        env=clean_environment(tmp_path),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "practice fleet of 2 hosts · loopback: asked for\n"
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def document(ran: Ran) -> dict[str, object]:
+    assert ran.code == 0, ran.err
+    found: dict[str, object] = json.loads(ran.out)
+    return found
+
+
+def test_a_fleet_is_used_broken_and_ended_by_ctrl_c(tmp_path: Path, up: subprocess.Popen[str]) -> None:
+    fleet = document(reprieve(tmp_path, "practice", "status", "-o", "json"))
+    assert (fleet["schema"], fleet["mode"]) == ("reprieve/practice/v1", "loopback")
+    told = document(reprieve(tmp_path, "practice", "notice", "host-a", "-o", "json"))
+    assert (told["schema"], told["state"]) == ("reprieve/practice-host/v1", "noticed")
+    assert reprieve(tmp_path, "practice", "partition", "host-a").err.startswith("host-a is cut off")
+    assert reprieve(tmp_path, "practice", "heal", "host-a").err == "host-a answers again\n"
+    assert reprieve(tmp_path, "practice", "reclaim", "host-b").err == "host-b was taken\n"
+    again = reprieve(tmp_path, "practice", "reclaim", "host-b")
+    assert (again.code, again.err) == (2, "error: practice host host-b was reclaimed already\n")
+    assert "host-c is there, bare" in reprieve(tmp_path, "practice", "add").err
+    text = reprieve(tmp_path, "practice", "status").out
+    assert [line.split()[:2] for line in text.splitlines()[1:]] == [
+        ["host-a", "noticed"],
+        ["host-b", "terminated"],
+        ["host-c", "running"],
+    ]
+    nodes = sorted(path.name for path in (tmp_path / "state/reprieve/practice/fleet/nodes").iterdir())
+    assert nodes == ["host-a.toml", "host-b.toml", "host-c.toml"]
+    up.send_signal(signal.SIGINT)
+    assert up.wait(30) == 130
+    assert wait_until(lambda: not processes_naming(str(tmp_path)))
+    assert reprieve(tmp_path, "practice", "status").code == 5
+
+
+def test_down_ends_it_from_another_terminal(tmp_path: Path, up: subprocess.Popen[str]) -> None:
+    second = reprieve(tmp_path, "practice", "up", "--mode", "loopback")
+    assert second.code == 2
+    assert "runs in" in second.err
+    assert reprieve(tmp_path, "practice", "down").err == "the practice fleet has ended\n"
+    assert up.wait(30) == 0
+    assert wait_until(lambda: not processes_naming(str(tmp_path)))
+    assert reprieve(tmp_path, "practice", "down").err == "no practice fleet runs\n"

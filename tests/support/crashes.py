@@ -1,0 +1,196 @@
+"""A full cycle save, verify, retain, take over, save again, that can be stopped at any file operation; and its judge."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from backends.errors import DamagedError, FencedError, NotFoundError, ReprieveError
+from backends.fakes.fileops import Crashed, FailingOps, FaultKind, SimulatedOps
+from backends.ids import CheckpointId
+from backends.store.commit import Committer
+from backends.store.fileops import FileOps
+from backends.store.files import FileStore
+from backends.store.fleetkey import FleetKey
+from backends.store.format.manifests import list_job
+from backends.store.retention import Policy, make_plan, run
+from backends.store.sealing import JobKey
+from backends.store.takeover import choose, claim_next, settle, write_continues
+from backends.store.verify import read_attestation, verify_checkpoint
+from tests.support.store import UID, Bench, make_save
+
+CHANGING = ("mkdir", "create", "write", "sync", "link", "rename", "unlink", "sync_dir")
+
+
+@dataclass
+class World:
+    """What everybody was told, beside the files."""
+
+    key: JobKey = field(default_factory=lambda: JobKey(bytes(32)))
+    fleet: FleetKey = field(default_factory=lambda: FleetKey(bytes(32)))
+    reported: list[CheckpointId] = field(default_factory=list)
+    attested: list[CheckpointId] = field(default_factory=list)
+    directory: Path = Path()
+
+    def bench(self, ops: FileOps) -> Bench:
+        """Fresh processes on these files."""
+        return Bench(FileStore(Path("/store"), ops), self.key, self.fleet)
+
+    def source_of(self, identity: CheckpointId) -> Path:
+        """The save's directory on the node's disk, made once."""
+        path = self.directory / str(identity)
+        if not path.exists():
+            make_save(
+                path, {"pages-1.img": str(identity).encode() * 40, "core-1.img": b"c"}, {"log": b"l" * 9}
+            )
+        return path
+
+    def save(self, bench: Bench, epoch: int, seq: int) -> None:
+        """Commit one save and note that it was reported."""
+        identity = CheckpointId(epoch, seq)
+        source = make_save(self.source_of(identity), {}, {"log": b"l" * 9}, frozen_at=bench.clock.now)
+        self.reported.append(bench.committer(epoch).commit(seq, source).checkpoint)
+
+    def verify(self, bench: Bench, identity: CheckpointId) -> None:
+        """Verify as another party."""
+        bench.verified(identity)
+        self.attested.append(identity)
+
+
+def prepared(directory: Path) -> tuple[World, SimulatedOps]:
+    """A job with two verified saves, all durable."""
+    world, ops = World(directory=directory), SimulatedOps()
+    bench = world.bench(ops)
+    bench.begin()
+    for seq in (1, 2):
+        world.save(bench, 1, seq)
+        world.verify(bench, CheckpointId(1, seq))
+    return world, ops
+
+
+def _steps(world: World, ops: FileOps) -> list[Callable[[], object]]:
+    bench = world.bench(ops)
+    taker = bench.taker("taker")
+    started: list[str] = []
+
+    def retain() -> None:
+        policy = Policy(1, 0.0)
+        run(
+            bench.store,
+            make_plan(bench.store, UID, world.key, world.fleet.verify_key, policy, bench.clock),
+            bench.clock,
+        )
+
+    def take_over() -> None:
+        settle(taker)
+        claim = claim_next(taker, bench.proof())
+        choice = choose(
+            taker,
+            claim,
+            world.key,
+            lambda i: verify_checkpoint(bench.store, UID, i, world.key, bench.clock).manifest,
+        )
+        started.append(write_continues(taker, claim, choice, "node-b", "guard-b").nonce)
+
+    def save_there() -> None:
+        for nonce in started:  # only the named guard with its grant ever starts the epoch
+            bench.taker().lineage().may_start(2, "guard-b", nonce)
+            world.save(bench, 2, 1)
+
+    return [
+        lambda: world.save(bench, 1, 3),
+        lambda: world.verify(bench, CheckpointId(1, 3)),
+        retain,
+        take_over,
+        save_there,
+    ]
+
+
+@dataclass
+class Outcome:
+    """A run with one fault."""
+
+    world: World
+    files: SimulatedOps
+    calls: list[str]
+    crashed: bool
+
+
+def cycle(base: World, files: SimulatedOps, at: int, kind: FaultKind, *, for_good: bool = False) -> Outcome:
+    """Run the cycle with the `at`-th file operation going wrong; after an error the next step is tried."""
+    world = World(base.key, base.fleet, list(base.reported), list(base.attested), base.directory)
+    inner = files.copy()
+    ops = FailingOps(inner, at, kind, for_good=for_good)
+    for step in _steps(world, ops):
+        try:
+            step()
+        except Crashed:
+            return Outcome(world, inner, ops.calls, crashed=True)
+        except ReprieveError:
+            continue
+    return Outcome(world, inner, ops.calls, crashed=False)
+
+
+def judge(world: World, files: SimulatedOps) -> None:
+    """Fresh processes find what was promised: I1, I4, I5; then the job goes on."""
+    bench = world.bench(files)
+    lineage = bench.taker().lineage()
+    lineage.check_gaps()
+    assert lineage.problems == (), lineage.problems
+    good = set()
+    for identity in list_job(bench.store, UID).checkpoints:
+        try:  # I4: a listed save verifies, or is listed as damaged
+            verify_checkpoint(bench.store, UID, identity, world.key, bench.clock)
+            good.add(identity)
+        except (DamagedError, NotFoundError):
+            continue
+    chain = lineage.chain(good)
+    orphans = [identity for identity in world.reported if not lineage.on_chain(identity)]
+    assert not orphans, f"reported as saved and off the chain: {orphans}"
+    if world.reported:  # I1: what was reported, or a later save, restores
+        assert chain, f"nothing restorable, {world.reported} were reported"
+        assert chain[0] >= max(world.reported), f"{max(world.reported)} was reported, best is {chain[0]}"
+    standing = [i for i in good if read_attestation(bench.store, UID, i, "verified", world.fleet.verify_key)]
+    if world.attested:  # I5: the newest verified is still there and known as verified
+        assert max(world.attested) in standing, f"{max(world.attested)} was verified, {standing} are left"
+    _go_on(world, bench, lineage.highest)
+
+
+def _go_on(world: World, bench: Bench, epoch: int) -> None:
+    """A restarted guard recovers, a taker finds the best, a new save works."""
+    current = bench.taker().lineage().current()
+    assert current is not None
+    guard = Committer(bench.store, UID, current.epoch, world.key, world.fleet.verify_key, bench.clock)
+    mine = [i.seq for i in world.reported if i.epoch == current.epoch]
+    try:
+        found = guard.recover(max(mine, default=0))
+        if found is not None:
+            world.reported.append(found.checkpoint)
+    except FencedError:
+        assert epoch > current.epoch
+    taken = bench.take_over("node-z", "guard-z")
+    chosen = taken.from_checkpoint
+    assert chosen is not None
+    assert chosen >= max(world.reported), f"{chosen} chosen, {max(world.reported)} was reported"
+    bench_epoch = taken.epoch
+    world.save(bench, bench_epoch, bench.committer(bench_epoch).next_seq())
+
+
+def fingerprint(world: World, files: SimulatedOps) -> bytes:
+    """Equal outcomes are judged once."""
+    digest = hashlib.blake2b(repr((sorted(world.reported), sorted(world.attested))).encode())
+
+    def walk(path: str) -> None:
+        for name, info in sorted(files.list(path)):
+            below = f"{path}/{name}".lstrip("/")
+            if info.kind == "directory":
+                walk(below)
+            elif not name.startswith(".tmp-"):
+                handle = files.open(below)
+                digest.update(below.encode() + b"\0" + files.read(handle, 1 << 30, 0))
+                files.close(handle)
+
+    walk("")
+    return digest.digest()

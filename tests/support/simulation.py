@@ -1,0 +1,196 @@
+"""A seeded world of faults around the real controller: what happens, and what must never happen."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from backends.fakes.clock import run
+from backends.ids import CheckpointId
+from backends.records.job import Job
+from console.operations.flows.watch import Watch
+from tests.support.operations import Crash, Practice
+
+JOBS = 4
+NODES = 5
+STORM_S = 240  # faults happen
+CALM_S = 240  # everything heals and the controller may work
+
+
+class Violation(AssertionError):  # noqa: N818 - it is a finding, not an error of the program
+    """A promise was broken."""
+
+
+@dataclass
+class Story:
+    """One seed's run."""
+
+    seed: int
+    directory: Path
+    log: list[str] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)
+    restores: int = 0
+
+    def __post_init__(self) -> None:
+        self.random = random.Random(self.seed)
+        self.practice = Practice(self.directory, nodes=NODES)
+        self.clock = self.practice.clock
+        self.jobs: list[Job] = [
+            self.practice.running_job(f"j{number}", f"n{number % 3}", priority=number % 2)
+            for number in range(JOBS)
+        ]
+        for node in self.practice.nodes.values():
+            node.restore_takes_s = self.random.uniform(2, 45)  # long enough that much goes wrong meanwhile
+        self.checked = 0
+        self.crash_in = -1
+
+    # -- faults ---------------------------------------------------------------------------------------------------
+
+    def fault(self) -> None:
+        """One random fault."""
+        alive = [name for name, node in self.practice.nodes.items() if not node.dead]
+        if len(alive) < 2:
+            return
+        name = self.random.choice(alive)
+        node = self.practice.nodes[name]
+        kind = self.random.choice(
+            ["reclaim", "partition", "heal", "store_away", "store_back", "cloud_silent", "cloud_back", "engine",
+             "damage", "crash", "crash", "reclaim"]
+        )  # fmt: skip
+        self.log.append(f"{self.clock.monotonic():.0f} {kind} {name}")
+        if kind == "reclaim":
+            self.practice.reclaim(name)
+        elif kind in ("partition", "heal"):
+            node.partitioned = kind == "partition"
+        elif kind in ("store_away", "store_back"):
+            node.store_away = kind == "store_away"
+        elif kind in ("cloud_silent", "cloud_back"):
+            self.practice.cloud.silent = kind == "cloud_silent"
+        elif kind == "engine":
+            node.failures.append("engine trouble")
+        elif kind == "damage":
+            uid = self.random.choice(self.jobs).uid
+            saves = sorted(self.practice.book.saves.get(uid, {}))
+            if len(saves) > 1:
+                self.practice.book.damaged.add((uid, str(saves[-1])))
+        else:
+            self.crash_in = self.random.randint(1, 40)
+
+    def heal(self) -> None:
+        """All faults end; what was reclaimed stays gone."""
+        self.practice.cloud.silent = False
+        for node in self.practice.nodes.values():
+            node.partitioned = node.store_away = False
+            node.failures.clear()
+
+    def moment(self, label: str) -> None:
+        """Kill the controller here when its time has come."""
+        if self.crash_in > 0:
+            self.crash_in -= 1
+            if self.crash_in == 0:
+                self.log.append(f"{self.clock.monotonic():.0f} controller killed at {label}")
+                raise Crash(label)
+
+    # -- promises -------------------------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """What must hold at every moment."""
+        world, book = self.practice.world, self.practice.book
+        for job in self.jobs:
+            live = world.live(job.uid)
+            if len(live) > 1:
+                raise Violation(f"two processes of {job.name}: {[(p.node, p.epoch) for p in live]}")
+            for epoch in book.epochs.get(job.uid, {}):
+                if world.starts(job.uid, epoch) > 1:
+                    raise Violation(f"epoch {epoch} of {job.name} was started twice")
+        for uid, epoch, checkpoint in book.chosen[self.checked :]:
+            if checkpoint is not None:
+                self.check_choice(uid, epoch, checkpoint)
+        self.checked = len(book.chosen)
+
+    def check_choice(self, uid: str, epoch: int, checkpoint: str) -> None:
+        """The newest whole save of the incarnation before, or, when it has none, what that one went on from."""
+        book = self.practice.book
+        before = [
+            e
+            for e in sorted(book.epochs[uid])
+            if e < epoch and book.epochs[uid][e].kind not in ("none", "void")
+        ]
+        best: CheckpointId | None = None
+        for number in reversed(before):
+            top = CheckpointId.parse(book.epochs[uid][number].checkpoint or "0.0")
+            mine = [s for s in book.saves.get(uid, {}) if s.epoch == number and book.readable(uid, str(s))]
+            best = max(mine, default=None)
+            if (
+                best is None
+                and book.epochs[uid][number].checkpoint is not None
+                and book.readable(uid, str(top))
+            ):
+                best = top
+            if best is not None:
+                break
+        if best is not None and CheckpointId.parse(checkpoint) < best and book.readable(uid, str(best)):
+            raise Violation(f"epoch {epoch} of {uid} went on from {checkpoint}, {best} was newer and whole")
+
+    # -- running --------------------------------------------------------------------------------------------------
+
+    def play(self) -> Story:
+        """The storm, then the calm; then every job lives once, or the controller has said why not."""
+        self.practice.kill_at(self.moment)
+        passed = 0.0
+        while passed < STORM_S + CALM_S:
+            try:
+                passed += run(self.clock, self.controller(STORM_S + CALM_S - passed, passed))
+            except Crash:
+                passed = self.passed
+        self.check()
+        for job in self.jobs:
+            if not self.practice.world.live(job.uid) and not any(
+                job.name in text for text in self.told if "ALERT" in text
+            ):
+                raise Violation(f"{job.name} does not run and nobody was told why")
+        self.restores = len(self.practice.fleet().ledger.reclaims())
+        return self
+
+    async def controller(self, seconds: float, start: float) -> float:
+        """One controller's life; ends by a crash or when the time is over."""
+        fleet = self.practice.fleet("controller")
+        watch = Watch(fleet, self.told.append, every_s=5.0)
+        task = asyncio.create_task(watch.run())
+        self.passed = start
+        next_fault = start + self.random.uniform(5, 40)
+        while self.passed < start + seconds:
+            await asyncio.sleep(2.0)
+            self.passed += 2.0
+            if task.done():
+                task.result()
+            if any(
+                each.done() and not each.cancelled() and each.exception() for each in watch.tasks.values()
+            ):
+                raise Crash("a restore was killed")
+            for node in self.practice.nodes.values():
+                node.tick()
+            self.check()
+            if self.passed < STORM_S and self.passed >= next_fault:
+                self.fault()
+                next_fault = self.passed + self.random.uniform(5, 40)
+            if self.passed >= STORM_S:
+                self.heal()
+                self.crash_in = -1
+        watch.stopping = True
+        await task
+        fleet.ledger.close()
+        return seconds
+
+
+def play(seed: int) -> Story:
+    """Run one seed in a directory of its own; a violation is raised with the seed and what had happened."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as directory:
+        story = Story(seed, Path(directory))
+        try:
+            return story.play()
+        except Violation as error:
+            raise Violation(f"seed {seed}: {error}\n" + "\n".join(story.log[-20:])) from None

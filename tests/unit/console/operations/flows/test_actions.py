@@ -1,0 +1,242 @@
+"""Actions as the command line and the terminal app call them, on fakes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backends.errors import EngineError, IncompatibleError, NoProofError, ReprieveError, UsageError
+from backends.fakes.clock import run
+from backends.records.job import Job
+from console.operations import api
+from console.operations.actions.typed import changes_of, job_of
+from console.operations.observe import Observer
+from console.operations.view import FleetView
+from tests.support.operations import STORE, Practice
+
+
+@pytest.fixture(params=["memory", "store"])
+def practice(request: pytest.FixtureRequest, tmp_path: Path) -> Practice:
+    return Practice(tmp_path, real=request.param == "store")
+
+
+def act(practice: Practice, words: str, **arguments: Any) -> api.Outcome:
+    return run(practice.clock, api.perform(practice.fleet(), words, arguments, lambda text: None))
+
+
+def view(practice: Practice) -> FleetView:
+    async def main() -> FleetView:
+        observer = Observer(practice.fleet())
+        found = await observer.view()
+        await observer.close()
+        return found
+
+    return run(practice.clock, main())
+
+
+def start(practice: Practice, name: str = "train", node: str = "n0") -> Job:
+    act(practice, "jobs run", name=name, node=node, command=["true"], interval=60.0)
+    return practice.fleet().job(name)
+
+
+def test_run_claims_epoch_one_names_the_guard_and_takes_the_trial_save(practice: Practice) -> None:
+    job = start(practice)
+    assert practice.where(job.uid) == [("n0", 1)]
+    assert practice.side.checkpoints(job.uid) == ["1.1"]
+    lineage = practice.side.truth("x").lineage(job.uid)
+    assert [(e.kind, e.target, e.guard) for e in lineage.epochs] == [("genesis", "n0", "guard-n0")]
+    assert job.store == STORE
+    row = view(practice).jobs[0]
+    assert (row.state, row.node, row.epoch, row.checkpoint) == ("unrehearsed", "n0", 1, "1.1")
+
+
+def test_running_it_twice_is_refused_and_starts_nothing(practice: Practice) -> None:
+    job = start(practice)
+    with pytest.raises(UsageError, match="under guard on n0 already"):
+        start(practice)
+    assert practice.where(job.uid) == [("n0", 1)]
+
+
+def test_a_job_is_protected_only_after_a_rehearsal_on_another_host(practice: Practice) -> None:
+    start(practice)
+    assert "rehearse" in view(practice).jobs[0].reason
+    outcome = act(practice, "jobs rehearse", name="train")
+    assert outcome.document["node"] != "n0"
+    row = view(practice).jobs[0]
+    assert (row.state, row.reason) == ("protected", f"rehearsed on {outcome.document['node']}")
+
+
+def test_a_failed_rehearsal_leaves_the_job_unrehearsed(practice: Practice) -> None:
+    start(practice)
+    practice.nodes["n1"].failures = ["no room"]
+    with pytest.raises(EngineError, match="no room"):
+        act(practice, "jobs rehearse", name="train", to="n1")
+    assert view(practice).jobs[0].state == "unrehearsed"
+    with pytest.raises(IncompatibleError, match="another host"):
+        act(practice, "jobs rehearse", name="train", to="n0")
+
+
+def test_save_stop_and_start_again(practice: Practice) -> None:
+    job = start(practice)
+    assert act(practice, "jobs save", name="train").document["checkpoint"] == "1.2"
+    stopped = act(practice, "jobs stop", name="train")
+    assert stopped.document["checkpoint"] == "1.3"
+    assert practice.where(job.uid) == []
+    assert view(practice).jobs[0].state == "stopped"
+    restored = act(practice, "jobs restore", name="train")
+    assert (restored.document["checkpoint"], restored.document["epoch"]) == ("1.3", 2)
+
+
+def test_an_acknowledged_stop_is_proof_after_the_node_went_silent(practice: Practice) -> None:
+    job = start(practice)
+    act(practice, "jobs stop", name="train")
+    practice.nodes["n0"].partitioned = True
+    result = act(practice, "jobs restore", name="train")
+    assert practice.where(job.uid) == [(result.document["node"], 2)]
+
+
+def test_move_ends_here_and_begins_there(practice: Practice) -> None:
+    job = start(practice)
+    outcome = act(practice, "jobs move", name="train", to="n2")
+    assert practice.where(job.uid) == [("n2", 2)]
+    assert outcome.document["checkpoint"] == "1.2"
+    assert outcome.document["lost_work_s"] == pytest.approx(0, abs=1)
+    with pytest.raises(UsageError, match="already"):
+        act(practice, "jobs move", name="train", to="n2")
+
+
+def test_a_move_that_fails_there_runs_here_again_under_a_new_epoch(practice: Practice) -> None:
+    job = start(practice)
+    practice.nodes["n2"].failures = ["no room"]
+    with pytest.raises(ReprieveError, match="runs on n0 again"):
+        act(practice, "jobs move", name="train", to="n2")
+    assert practice.where(job.uid) == [("n0", 3)]
+
+
+def test_a_move_to_a_node_that_does_not_fit_touches_nothing(practice: Practice) -> None:
+    job = start(practice)
+    practice.nodes["n2"].facts = {"arch": "aarch64"}
+    with pytest.raises(IncompatibleError, match="not touched"):
+        act(practice, "jobs move", name="train", to="n2")
+    assert practice.where(job.uid) == [("n0", 1)]
+
+
+def test_a_last_save_that_fails_leaves_the_job_running(practice: Practice) -> None:
+    job = start(practice)
+    practice.nodes["n0"].store_away = True
+    with pytest.raises(EngineError):
+        act(practice, "jobs stop", name="train")
+    assert practice.where(job.uid) == [("n0", 1)]
+
+
+def test_the_typed_word_must_be_the_jobs_name(practice: Practice) -> None:
+    job = start(practice)
+    practice.nodes["n0"].partitioned = True
+    with pytest.raises(UsageError, match="names 'other'"):
+        act(practice, "jobs restore", name="train", i_know_it_is_dead="other")
+    with pytest.raises(NoProofError):
+        act(practice, "jobs restore", name="train")
+    result = act(practice, "jobs restore", name="train", i_know_it_is_dead="train")
+    assert (result.document["node"], 2) in practice.where(job.uid)
+    words = practice.fleet().ledger.words()
+    assert [(word.kind, word.epoch) for word in words] == [("dead", 1)]
+
+
+def test_set_pause_resume_unprotect_remove(practice: Practice) -> None:
+    job = start(practice)
+    act(practice, "jobs set", name="train", changes=["interval=20m", "priority=3"])
+    assert practice.nodes["n0"].held[job.uid].job.interval_s == 1200
+    act(practice, "jobs pause", name="train")
+    assert view(practice).jobs[0].state == "paused"
+    act(practice, "jobs resume", name="train")
+    assert view(practice).jobs[0].state == "unrehearsed"
+    act(practice, "jobs unprotect", name="train")
+    assert view(practice).jobs[0].state == "unprotected"
+    assert practice.where(job.uid) == [("n0", 1)]
+    act(practice, "jobs remove", name="train")
+    assert practice.records.jobs() == {}
+    assert practice.side.checkpoints(job.uid) == ["1.1"]
+
+
+def test_a_name_used_again_gets_a_new_uid(practice: Practice) -> None:
+    first = start(practice)
+    act(practice, "jobs unprotect", name="train")
+    second = start(practice)
+    assert first.uid != second.uid
+
+
+def test_read_only_contexts_and_unknown_words_are_refused(practice: Practice) -> None:
+    from dataclasses import replace
+
+    fleet = practice.fleet()
+    fleet.context = replace(fleet.context, read_only=True)
+    with pytest.raises(UsageError, match="read-only"):
+        run(practice.clock, api.perform(fleet, "jobs save", {"name": "x"}, lambda text: None))
+    with pytest.raises(UsageError, match="not an action"):
+        act(practice, "jobs dance")
+
+
+def test_nodes_are_cordoned_installed_and_removed(practice: Practice) -> None:
+    start(practice)
+    act(practice, "fleet cordon", name="n1")
+    assert {row.name: row.state for row in view(practice).nodes}["n1"] == "cordoned"
+    act(practice, "fleet uncordon", name="n1")
+    with pytest.raises(UsageError, match="protected job train"):
+        act(practice, "fleet remove", name="n0")
+    act(practice, "fleet remove", name="n3")
+    practice.nodes["n2"].installed = False
+    outcome = act(practice, "fleet install", names=["n2"])
+    assert outcome.exit_code == 0
+    assert practice.installed == ["n2"]
+
+
+def test_typed_arguments_become_a_record() -> None:
+    job = job_of(
+        None,
+        {
+            "name": "a",
+            "node": "n",
+            "pid": 7,
+            "interval": "auto",
+            "runtime": ["serving=vllm 0.20"],
+            "done": "file=/d",
+        },
+    )
+    assert job.attach is not None
+    assert (job.attach.pid, job.interval_s, job.runtime, job.done_file) == (
+        7,
+        None,
+        {"serving": "vllm 0.20"},
+        "/d",
+    )
+    again = job_of(job, {"name": "a", "command": ["x", "y"], "interval": 5.0})
+    assert (again.command, again.attach, again.interval_s, again.node) == (("x", "y"), None, 5.0, "n")
+    with pytest.raises(UsageError, match="--node"):
+        job_of(None, {"name": "a"})
+    with pytest.raises(UsageError, match=r"names one of"):
+        job_of(None, {"name": "a", "node": "n", "pid": 7, "container": "c"})
+
+
+@pytest.mark.parametrize(
+    ("text", "fields"),
+    [
+        ("interval=10m", {"interval_s": 600.0}),
+        ("interval=auto", {"interval_s": None}),
+        ("priority=-3", {"priority": -3}),
+        ("keep-last=5", {"keep_last": 5}),
+        ("rollback=true", {"rollback": True}),
+    ],
+)
+def test_set_reads_values_by_the_fleet_files_rules(text: str, fields: dict[str, Any]) -> None:
+    assert changes_of([text]) == fields
+
+
+@pytest.mark.parametrize(
+    "text", ["intervall=10m", "interval=10", "interval", "uid=x", "engine=criu", "priority=high"]
+)
+def test_set_refuses_by_name(text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        changes_of([text])
+    assert "\n" not in caught.value.message

@@ -1,0 +1,232 @@
+"""The controller on fakes: it restores what was proven lost, by policy and priority, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from backends.fakes.clock import run
+from console.operations.fleet import Fleet
+from console.operations.flows.watch import Watch
+from console.operations.observe import Observer
+from tests.support.operations import Practice
+
+
+@pytest.fixture
+def practice(tmp_path: Path) -> Practice:
+    return Practice(tmp_path)
+
+
+def watch_for(
+    practice: Practice,
+    seconds: float,
+    script: dict[float, Callable[[], None]] | None = None,
+    fleet: Fleet | None = None,
+) -> tuple[Watch, list[str]]:
+    """Let a controller, and the guards, live for so long; `script` acts at given moments."""
+    told: list[str] = []
+
+    async def main() -> Watch:
+        watch = Watch(fleet or practice.fleet("controller"), told.append, every_s=2.0)
+        task = asyncio.create_task(watch.run())
+        acts = sorted((script or {}).items(), key=lambda pair: pair[0])
+        passed = 0.0
+        while passed < seconds:
+            await asyncio.sleep(1.0)
+            passed += 1.0
+            while acts and acts[0][0] <= passed:
+                acts.pop(0)[1]()
+            for node in practice.nodes.values():
+                node.tick()
+        watch.stopping = True
+        await task
+        return watch
+
+    return run(practice.clock, main()), told
+
+
+def kinds(practice: Practice) -> list[str]:
+    return [event.kind for _, event in practice.fleet().ledger.events()]
+
+
+def test_a_silent_reclaim_is_found_and_the_job_comes_back(practice: Practice) -> None:
+    job = practice.running_job("train", "n0")
+    watch_for(practice, 60, {10: lambda: practice.reclaim("n0")})
+    assert [epoch for _, epoch in practice.where(job.uid)] == [2]
+    reclaim = practice.fleet().ledger.reclaims()[0]
+    assert reclaim.from_node == "n0"
+    assert reclaim.notice is False
+    assert reclaim.lost_work_s is not None
+    assert reclaim.lost_work_s >= 10
+    assert reclaim.lost_work_s <= 10 + 2 + 3
+    assert reclaim.least_lost_s is not None
+    assert reclaim.least_lost_s <= 10.01
+    assert reclaim.wait_s is not None
+    assert reclaim.wait_s < 5
+    assert "node.lost" in kinds(practice)
+    assert "save.committed" in kinds(practice)
+
+
+def test_twenty_five_time_outs_kill_nothing(practice: Practice) -> None:
+    job = practice.running_job("train", "n0")
+
+    def silent() -> None:
+        practice.nodes["n0"].partitioned = True
+
+    def back() -> None:
+        practice.nodes["n0"].partitioned = False
+
+    watch_for(practice, 400, {5: silent, 350: back})
+    assert practice.where(job.uid) == [("n0", 1)]
+    assert practice.side.newest_epoch(job.uid) == 1
+    assert "node.lost" not in kinds(practice)
+
+
+def test_no_capacity_asks_for_a_replacement_and_installs_the_guard(tmp_path: Path) -> None:
+    practice = Practice(tmp_path, nodes=1)
+    job = practice.running_job("train", "n0")
+    watch_for(practice, 60, {10: lambda: practice.reclaim("n0")})
+    assert practice.installed == ["r1"]
+    assert practice.where(job.uid) == [("r1", 2)]
+    reclaim = practice.fleet().ledger.reclaims()[0]
+    assert reclaim.wait_s is not None
+    assert reclaim.wait_s >= 5
+
+
+def test_jobs_of_one_lost_node_share_one_replacement(tmp_path: Path) -> None:
+    practice = Practice(tmp_path, nodes=1)
+    jobs = [practice.running_job(f"j{number}", "n0") for number in range(3)]
+    watch_for(practice, 90, {10: lambda: practice.reclaim("n0")})
+    assert set(practice.installed) == {"r1"}
+    assert all(practice.where(job.uid) == [("r1", 2)] for job in jobs)
+
+
+def test_owned_only_rents_nothing_elsewhere(tmp_path: Path) -> None:
+    practice = Practice(tmp_path, nodes=1)
+    job = practice.running_job("train", "n0")
+    from dataclasses import replace
+
+    node = replace(practice.records.nodes()["n0"], provider="aws")
+    practice.records.put_node(node)
+    fleet = practice.fleet("controller")
+    fleet.cloud_of = lambda node: practice.cloud
+    _, told = watch_for(practice, 60, {10: lambda: practice.reclaim("n0")}, fleet)
+    assert practice.cloud.asked == {}
+    assert practice.where(job.uid) == []
+    assert any("nothing is rented" in text for text in told)
+
+
+def test_higher_priority_comes_back_first(practice: Practice) -> None:
+    for number in range(6):
+        practice.running_job(f"j{number}", "n0", priority=number)
+    watch_for(practice, 90, {10: lambda: practice.reclaim("n0")})
+    order = [uid[:2] for uid, epoch, _ in practice.book.chosen if epoch == 2]
+    assert sorted(order[:6], reverse=True) == order[:6]
+
+
+def test_two_restores_from_one_checkpoint_stop_with_an_alert(practice: Practice) -> None:
+    job = practice.running_job("train", "n0")
+    for node in practice.nodes.values():
+        node.tick = lambda: None  # type: ignore[method-assign]  # no new save is ever taken
+
+    def lose() -> None:
+        for name, _ in practice.where(job.uid):
+            practice.reclaim(name)
+
+    _, told = watch_for(practice, 200, {10: lose, 60: lose, 110: lose})
+    assert practice.where(job.uid) == []
+    assert practice.side.newest_epoch(job.uid) == 3
+    assert sum("without a new save" in text for text in told) == 1
+
+
+def test_finished_stopped_and_paused_jobs_are_left_alone(practice: Practice) -> None:
+    jobs = [practice.running_job(name, "n0") for name in ("a", "b", "c")]
+    for job, state in zip(jobs, ("finished", "stopped", "paused"), strict=True):
+        practice.nodes["n0"].held[job.uid].state = state
+    watch_for(practice, 60, {10: lambda: practice.reclaim("n0")})
+    assert all(practice.where(job.uid) == [] for job in jobs)
+
+
+def test_many_zombies_suspend_takeovers(practice: Practice) -> None:
+    job = practice.running_job("train", "n0")
+    fleet = practice.fleet("controller")
+    for _ in range(4):
+        fleet.tell("job.zombie", "a zombie")
+    _, told = watch_for(practice, 60, {10: lambda: practice.reclaim("n0")}, fleet)
+    assert practice.where(job.uid) == []
+    assert any("suspended" in text for text in told)
+
+
+def test_a_killed_controller_is_followed_by_one_that_goes_on(practice: Practice) -> None:
+    job = practice.running_job("train", "n0")
+
+    class Stop(BaseException):
+        """Killed."""
+
+    calls: list[str] = []
+
+    def moment(label: str) -> None:
+        if label == "answered restore":
+            calls.append(label)
+            raise Stop
+
+    practice.world.moment = moment
+
+    async def first() -> None:
+        watch = Watch(practice.fleet("controller"), lambda text: None, every_s=2.0)
+        practice.reclaim("n0")
+        await watch.once()
+
+    with pytest.raises(Stop):
+        run(practice.clock, first())
+    practice.world.moment = lambda label: None
+    _, told = watch_for(practice, 30)
+    assert any("going on" in text for text in told)
+    assert len(practice.where(job.uid)) == 1
+    assert practice.side.newest_epoch(job.uid) == 2
+    assert practice.fleet().ledger.reclaims()[0].from_node == "n0"
+
+
+def test_no_controller_since_is_seen_by_every_console(practice: Practice) -> None:
+    watch_for(practice, 20)
+    stopped = practice.clock.wall()
+
+    async def views() -> tuple[str | None, float | None, str | None, float | None]:
+        observer = Observer(practice.fleet())
+        first = await observer.view()
+        await asyncio.sleep(120)
+        second = await observer.view()
+        await observer.close()
+        return first.controller, first.no_controller_since, second.controller, second.no_controller_since
+
+    alive, none_yet, dead, since = run(practice.clock, views())
+    assert alive is not None
+    assert alive.startswith("controller (")
+    assert none_yet is None
+    assert dead is None
+    assert since == pytest.approx(stopped, abs=5)
+
+
+def test_two_controllers_on_one_store_restore_each_job_once(practice: Practice) -> None:
+    jobs = [practice.running_job(f"j{number}", "n0") for number in range(5)]
+    first = practice.fleet("one")
+    practice.directory = practice.directory / "second"
+    second = practice.fleet("two")
+
+    async def main() -> None:
+        watches = [Watch(fleet, lambda text: None, every_s=2.0) for fleet in (first, second)]
+        tasks = [asyncio.create_task(watch.run()) for watch in watches]
+        await asyncio.sleep(4)
+        practice.reclaim("n0")
+        await asyncio.sleep(120)
+        for watch in watches:
+            watch.stopping = True
+        await asyncio.gather(*tasks)
+
+    run(practice.clock, main())
+    for job in jobs:
+        assert len(practice.where(job.uid)) == 1
+        assert all(practice.world.starts(job.uid, epoch) <= 1 for epoch in range(9))
