@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TextIO
 
 from backends.clean import clean
@@ -65,6 +64,8 @@ class Narrator:
     def error(self, error: ReprieveError) -> None:
         """The last word: one line (and a hint) for people, one JSON object for machines."""
         if self._machine:
+            import json  # errors only
+
             self._line(json.dumps(error.document(), ensure_ascii=True))
             return
         self._line(f"{self._paint('error:', '31')} {clean(error.message, limit=LINE_LIMIT)}")

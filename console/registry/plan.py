@@ -46,7 +46,7 @@ COMMANDS: tuple[Command, ...] = (
         noun="plan",
         verb="sweep",
         summary="the same over a grid of inputs",
-        handler="console.cli.commands.plan_sweep:run",
+        handler="console.cli.planning.sweep:run",
         arguments=(
             Argument(
                 "grid", "NAME=LO..HI:STEPS[log], or NAME=A,B,C; may be repeated", required=True, many=True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from backends.errors import UsageError
-from console.cli.commands.plan_inputs import inputs_of
+from console.cli.planning.inputs import inputs_of
 from planner.advice import evaluate
 from planner.plan.inputs import PlanError
 
@@ -25,7 +25,7 @@ def run(invocation: Invocation) -> int:
     if invocation.machine:
         invocation.emit(document)
     else:
-        from console.cli.commands.plan_text import text
+        from console.cli.planning.text import text
 
         invocation.emit(document, text)
     if invocation.arguments["plot"] and not invocation.machine:

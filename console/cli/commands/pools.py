@@ -12,7 +12,7 @@ from backends.clouds.aws.advisor import AdvisorPool, Feed
 from backends.clouds.prices_file import Prices, read_prices
 from backends.errors import UnreachableError, UsageError
 from console.cli.cells import Column
-from console.cli.commands.pool_feed import open_feed, parsed
+from console.cli.planning.feed import open_feed, parsed
 from planner.economics import break_even_ratio
 from planner.hazards import rate_of_share
 
@@ -48,7 +48,7 @@ def list_pools(invocation: Invocation) -> int:
         invocation.say(f"no pool matches; {len(found.pools)} pools are in {found.source}")
     columns = _COLUMNS
     if typed["job"] is not None or typed["hours"] is not None:
-        from console.cli.commands.pools_rank import ranked
+        from console.cli.planning.rank import ranked
 
         items, columns = ranked(invocation, items)
     invocation.emit_listing("pool", items[: typed["limit"]], [Column(*column) for column in columns])

@@ -45,33 +45,48 @@ def inputs_of(invocation: Invocation, axes: tuple[str, ...] = ()) -> PlanInputs:
     values, sources = typed_values(typed), dict[str, str]()
     pool = typed.get("pool")
     if typed.get("job") is not None:
-        from console.cli.commands.plan_job import of_job
+        from console.cli.planning.job import of_job
 
-        record, said, of_node = of_job(invocation, typed["job"], values)
-        values, sources = {**record, **values}, {**said, **sources}
-        pool = pool or of_node
+        known = of_job(invocation, typed["job"], values)
+        values, sources = {**known.values, **values}, {**known.sources, **sources}
+        pool = pool or known.pool
     if "hours" not in values and "hours" not in axes:
         raise UsageError(
             f"reprieve {invocation.words} needs --hours HOURS: useful work of the job, or --job NAME"
         )
     if pool is not None and not ("band" in values and typed.get("pool") is None):
-        values, said = _with_pool(invocation, pool, values, axes)
+        try:
+            values, said = _with_pool(invocation, pool, values, axes)
+        except UsageError as error:
+            if typed.get("pool") is not None or not _enough(values, axes):
+                raise
+            invocation.say(f"published figures are left out: {error.message}")
+            said = {}
         sources |= said
     return PlanInputs(**{"hours": 1.0, **values}, sources=tuple(sources.items()))
+
+
+def _enough(values: dict[str, Any], axes: tuple[str, ...]) -> bool:
+    """Whether there are a rate and a price without the pool's figures."""
+    rate = ("rate", "reclaims", "lifetime", "history_node_hours")
+    price = ("discount", "spot_price", "on_demand_price")
+    return all(any(name in values or name in axes for name in names) for names in (rate, price))
 
 
 def _with_pool(
     invocation: Invocation, pool: str, values: dict[str, Any], axes: tuple[str, ...]
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Band and discount of a pool, unless the user's own stand."""
-    from console.cli.commands.pool_feed import find_pool
+    from console.cli.planning.feed import find_pool
 
     if "band" in values:
         raise UsageError("--pool and --band say the same thing twice: give one")
     row, feed = find_pool(invocation, pool)
     values, sources = dict(values), dict[str, str]()
     where = f"{feed.source}, snapshot {feed.snapshot} ({feed.snapshot_basis})"
-    own = any(name in values or name in axes for name in ("rate", "reclaims", "lifetime"))
+    own = any(
+        name in values or name in axes for name in ("rate", "reclaims", "lifetime", "history_node_hours")
+    )
     if row.band.label is not None and row.band.low is not None:
         values |= {"band": row.band.label, "band_basis": "month"} if "lifetime" not in values else {}
         sources["band"] = where

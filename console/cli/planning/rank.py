@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from backends.errors import UsageError
-from console.cli.commands.plan_inputs import typed_values
+from console.cli.planning.inputs import typed_values
 from planner.plan.inputs import PlanError, PlanInputs
 from planner.pools import Offer, rank
 
@@ -41,10 +41,12 @@ def _job(invocation: Invocation) -> PlanInputs:
     values, sources = typed_values(invocation.arguments), dict[str, str]()
     name = invocation.arguments["job"]
     if name is not None:
-        from console.cli.commands.plan_job import of_job
+        from console.cli.planning.job import of_job
 
-        record, sources, _ = of_job(invocation, name, values)
-        values = {**record, **values}
+        known = of_job(invocation, name, values)
+        values, sources = {**known.values, **values}, known.sources
+        for own in ("history_node_hours", "history_reclaims"):  # of another pool than those ranked
+            values.pop(own, None)
     if "hours" not in values:
         raise UsageError(f"job {name}: its record has no hours; give --hours")
     return PlanInputs(**values, sources=tuple(sources.items()))

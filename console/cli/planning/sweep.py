@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from backends.errors import UsageError
-from console.cli.commands.plan_inputs import inputs_of
 from console.cli.parser import convert
+from console.cli.planning.inputs import inputs_of
 from console.registry.planning import EVERYTHING
 from planner.plan.inputs import PlanError, PlanInputs
 from planner.sweep import Grid, parse_grid
@@ -70,7 +70,7 @@ def _print(invocation: Invocation, inputs: PlanInputs, grid: Grid) -> None:
 
 
 def _on_cluster(invocation: Invocation, inputs: PlanInputs, grid: Grid, url: str) -> None:
-    from console.cli.commands.sweep_cluster import csv_on_cluster
+    from console.cli.planning.cluster import csv_on_cluster
 
     if invocation.output != "csv":
         raise UsageError(f"--on writes CSV only, not {invocation.output}: add -o csv")
