@@ -66,9 +66,10 @@ def bill_and_choice(inputs: PlanInputs) -> tuple[Bill, Choice | None, Rates]:
 def _asked_for(document: Document, inputs: PlanInputs, bill: Bill, interval: Document | None) -> None:
     """The parts that only some plans have; their modules are loaded when they are needed."""
     if inputs.deadline is not None:
-        from planner.plan.deadline import deadline_part
+        from planner.plan.deadline import deadline_part, fallback_part
 
         document["deadline"], late = deadline_part(inputs, bill)
+        document["deadline"]["fallback"] = fallback_part(inputs, bill)
         document["warnings"].extend(late)
     if inputs.notice is not None:
         from planner.plan.window import notice_part

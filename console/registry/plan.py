@@ -46,7 +46,7 @@ COMMANDS: tuple[Command, ...] = (
         noun="plan",
         verb="sweep",
         summary="the same over a grid of inputs",
-        handler="console.cli.planning.sweep:run",
+        handler="console.cli.commands.plan:sweep",
         arguments=(
             Argument(
                 "grid", "NAME=LO..HI:STEPS[log], or NAME=A,B,C; may be repeated", required=True, many=True

@@ -30,6 +30,12 @@ COMMANDS: tuple[Command, ...] = (
                 "CSV of on-demand prices: columns region, instance_type, usd_per_hour, maybe os",
                 kind="path",
             ),
+            Argument(
+                "by",
+                "rank by expected cost, or by the chance to meet the deadline first (default cost)",
+                kind="choice",
+                choices=("cost", "deadline"),
+            ),
             Argument("limit", "at most this many rows, best first", kind="int"),
             *JOB,
             *LOSS,

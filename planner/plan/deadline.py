@@ -29,7 +29,16 @@ def deadline_part(inputs: PlanInputs, bill: Bill) -> tuple[dict[str, Any], list[
     else:
         chance = _with_saves(inputs, bill, limit)
     latest = limit - inputs.hours - (inputs.restore_hours or 0.0)
-    return {"hours": limit, "p_finish": chance, "latest_switch_hours": latest}, warnings
+    document = {"hours": limit, "p_finish": chance, "latest_switch_hours": latest}
+    return document, warnings
+
+
+def fallback_part(inputs: PlanInputs, bill: Bill) -> dict[str, Any] | None:
+    """`deadline.fallback`: spot with on-demand as a fallback, by Monte Carlo; None where it is not simulated."""
+    from planner.simulate.fallback import with_fallback
+
+    found = None if bill.never_finishes else with_fallback(inputs, bill)
+    return None if found is None else {**vars(found), "method": "Monte Carlo, 20000 runs, seed 1"}
 
 
 def _unsaved(inputs: PlanInputs, rate: float, limit: float) -> float:

@@ -106,14 +106,14 @@ def simulate(job: Job, world: World, *, runs: int, seed: int, give_up_hours: flo
         if len(active) == 0:
             break
         life = world.lives(rng, len(active))
-        left = lead + _remaining(job, durable[active])
+        left = lead + remaining_hours(job, durable[active])
         ends = life >= left
         spent = np.where(ends, left, life)
         begin = wall[active]
         usd[active] += world.prices.paid(begin, begin + spent)
         billed[active] += spent
         wall[active] += spent
-        durable[active] += np.where(ends, 0.0, _durable(job, life - lead, durable[active]))
+        durable[active] += np.where(ends, 0.0, durable_saves(job, life - lead, durable[active]))
         active = active[~ends]
         reclaims[active] += 1.0
         wall[active] += world.waits(rng, len(active))
@@ -132,7 +132,7 @@ def _pieces(job: Job) -> int:
     return pieces - 1 if job.upload_hours > 0 and pieces >= 2 and last <= job.upload_hours else pieces
 
 
-def _remaining(job: Job, durable: Floats) -> Floats:
+def remaining_hours(job: Job, durable: Floats) -> Floats:
     """Time to the end without a reclaim, from the newest durable save."""
     if job.interval_hours is None:
         return np.full(len(durable), job.hours)
@@ -141,7 +141,7 @@ def _remaining(job: Job, durable: Floats) -> Floats:
     return left
 
 
-def _durable(job: Job, time: Floats, before: Floats) -> Floats:
+def durable_saves(job: Job, time: Floats, before: Floats) -> Floats:
     """Saves that became durable in `time` of running."""
     if job.interval_hours is None:
         return np.zeros(len(time))

@@ -6,6 +6,7 @@ import csv
 import importlib.util
 import io
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -117,9 +118,11 @@ def test_a_local_dask_cluster_gives_the_same_file(tmp_path: Path) -> None:
         f"if __name__ == '__main__':\n    LocalCluster(n_workers=2, threads_per_worker=1, scheduler_port={port}, dashboard_address=None)\n"
         "    print('up', flush=True); time.sleep(120)\n"
     )
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     script = tmp_path / "cluster.py"
     script.write_text(program, "utf-8")
-    cluster = subprocess.Popen([sys.executable, str(script)], cwd=ROOT, stdout=subprocess.PIPE, env=None)
+    cluster = subprocess.Popen([sys.executable, str(script)], cwd=ROOT, stdout=subprocess.PIPE, env=environ)
     try:
         assert cluster.stdout is not None
         assert cluster.stdout.readline() == b"up\n"

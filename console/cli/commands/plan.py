@@ -1,4 +1,4 @@
-"""`reprieve plan`."""
+"""`reprieve plan` and `plan sweep`."""
 
 from __future__ import annotations
 
@@ -35,3 +35,10 @@ def run(invocation: Invocation) -> int:
             invocation.renderer.text("\n" + picture)
     bad = document["verdict"] in ("does_not_pay", "never_finishes")
     return DOES_NOT_PAY if invocation.arguments["check"] and bad else 0
+
+
+def sweep(invocation: Invocation) -> int:
+    """Print every cell of a grid."""
+    from console.cli.planning.sweep import run as run_sweep
+
+    return run_sweep(invocation)

@@ -44,5 +44,12 @@ def csv_on_cluster(inputs: PlanInputs, grid: Grid, url: str) -> Iterator[str]:
         yield ",".join(header(block(inputs, grid, 0, 1))) + "\n"
         futures = [client.submit(csv_text, inputs, grid, *span, pure=False) for span in grid.blocks(CHUNK)]
         for future in futures:
-            yield future.result()
+            try:
+                text: str = future.result()
+            except (RuntimeError, ImportError) as error:
+                raise UnreachableError(
+                    f"--on {clean(url, limit=80)}: a chunk failed ({clean(error, limit=120)})",
+                    hint="scheduler and workers need this package, in the same version of Python",
+                ) from None
+            yield text
             future.release()

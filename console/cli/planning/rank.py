@@ -23,8 +23,11 @@ def ranked(invocation: Invocation, items: list[dict[str, Any]]) -> tuple[list[di
               item["on_demand_usd_per_hour"])
         for item in items
     ]  # fmt: skip
+    by_deadline = invocation.arguments["by"] == "deadline"
+    if by_deadline and job.deadline is None:
+        raise UsageError("--by deadline needs --deadline, or a job whose record has one")
     try:
-        rows = rank(job, offers)
+        rows = rank(job, offers, by_deadline=by_deadline)
     except PlanError as error:
         raise UsageError(str(error)) from None
     by_name = {item["name"]: item for item in items}

@@ -151,6 +151,19 @@ def _deadline(plan: Document) -> str:
             "from the start, to on-demand, with nothing done yet",
         ),
     ]
+    fallback = part["fallback"]
+    if fallback is not None:
+        cost, error = fallback["cost_in_on_demand_hours"], fallback["standard_error"]
+        rows.append(
+            (
+                "with a fallback",
+                f"{format_fraction(fallback['saving_fraction'])} saved",
+                f"costs {number(cost)} ± {error:.2g} on-demand hours",
+            )
+        )
+        rows.append(
+            ("", format_fraction(fallback["p_switch"]), "chance to end on demand; the deadline is then met")
+        )
     return "Deadline\n" + _table(rows)
 
 
