@@ -38,6 +38,7 @@ class Mount:
 
     point: str
     kind: str  # file system type
+    read_only: bool = False
 
 
 @dataclass(frozen=True)
@@ -76,11 +77,12 @@ def parse_mounts(text: str) -> tuple[Mount, ...]:
     for line in text.splitlines():
         left, separator, right = line.partition(" - ")
         words, kinds = left.split(" "), right.split(" ")
-        if separator and len(words) > 4:
+        if separator and len(words) > 5:
             point = words[4]
             for code, char in ((r"\040", " "), (r"\011", "\t"), (r"\012", "\n"), (r"\134", "\\")):
                 point = point.replace(code, char)
-            result.append(Mount(point, kinds[0]))
+            options = {*words[5].split(","), *(kinds[2].split(",") if len(kinds) > 2 else ())}
+            result.append(Mount(point, kinds[0], "ro" in options))
     return tuple(result)
 
 
@@ -92,14 +94,20 @@ def read_mounts(pid: int | str = "self") -> tuple[Mount, ...]:
         return ()
 
 
-def file_system(path: str, mounts: Iterable[Mount]) -> str:
-    """The type of the file system that holds `path`; empty when unknown. Later mounts hide earlier ones."""
-    best, kind = -1, ""
+def mount_of(path: str, mounts: Iterable[Mount]) -> Mount | None:
+    """The mount that holds `path`; None when unknown. Later mounts hide earlier ones."""
+    best, found = -1, None
     for mount in mounts:
         point = mount.point.rstrip("/")
         if (path == point or path.startswith(point + "/")) and len(point) >= best:
-            best, kind = len(point), mount.kind
-    return kind
+            best, found = len(point), mount
+    return found
+
+
+def file_system(path: str, mounts: Iterable[Mount]) -> str:
+    """The type of the file system that holds `path`; empty when unknown."""
+    found = mount_of(path, mounts)
+    return "" if found is None else found.kind
 
 
 def on_network(path: str, mounts: Iterable[Mount]) -> bool:
@@ -160,6 +168,10 @@ def _maps_travel(mapping: Mapping, mounts: tuple[Mount, ...]) -> bool:
 
 
 def _volatile(path: str, mounts: tuple[Mount, ...]) -> bool:
+    """Whether a file that is only read may be missing on another node; what nobody here can change may not."""
+    found = mount_of(path, mounts)
+    if found is not None and found.read_only:
+        return False
     return path.startswith(VOLATILE_PLACES) or file_system(path, mounts) in ("tmpfs", "ramfs")
 
 

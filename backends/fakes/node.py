@@ -11,32 +11,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from backends.clock import format_utc
-from backends.errors import EngineError, FencedError, NotFoundError, StoreError, UnreachableError, UsageError
-from backends.fakes.world import FakeProcess, FakeWorld
+from backends.errors import EngineError, FencedError, StoreError, UnreachableError, UsageError
+from backends.fakes.held import HeldJob, SmallVerbs
+from backends.fakes.world import FakeWorld
 from backends.records import strict
 from backends.records.job import Job
 from backends.records.node import NoticeState
-from backends.records.status import JobStatus, NodeStatus, SaveStatus
+from backends.records.status import NodeStatus, SaveStatus
 
 Document = dict[str, Any]
 
 
 @dataclass
-class HeldJob:
-    """A job as its guard holds it."""
-
-    job: Job
-    epoch: int
-    process: FakeProcess | None
-    state: str
-    saved: SaveStatus | None = None
-    saved_at: float = 0.0  # virtual monotonic seconds of the freeze
-    next_save_at: float = 0.0
-    error: str | None = None
-
-
-@dataclass
-class FakeNode:
+class FakeNode(SmallVerbs):
     """One node; also its own link (`NodeLink`)."""
 
     name: str
@@ -113,45 +100,6 @@ class FakeNode:
 
     def _wall(self) -> str:
         return format_utc(self.world.clock.wall() + self.offset_s)
-
-    def _job_status(self, held: HeldJob, now: float) -> JobStatus:
-        process, saved = held.process, held.saved
-        if saved is not None:
-            saved = SaveStatus(
-                saved.checkpoint,
-                saved.frozen_at,
-                now - held.saved_at,
-                saved.freeze_s,
-                saved.size_bytes,
-                saved.upload_s,
-            )
-        since = held.saved_at if saved is not None else process.started_at if process is not None else now
-        return JobStatus(
-            held.job.name, held.job.uid, held.epoch, held.state, "fake", process.pid if process else None, None, None,
-            held.job.interval_s, held.next_save_at - now, False, saved, now - since, held.error, held.job.store,
-        )  # fmt: skip
-
-    async def answer_facts(self, document: Document) -> Document:
-        """What the test put there."""
-        return dict(self.facts)
-
-    async def answer_events(self, document: Document) -> Document:
-        """Events from number `since` on."""
-        since = int(document.get("since", 0))
-        return {
-            "events": self.events[since : since + int(document.get("limit", 500))],
-            "next": len(self.events),
-        }
-
-    async def acknowledge(self, document: Document) -> Document:
-        """Nothing is dropped here."""
-        return {}
-
-    async def examine(self, document: Document) -> Document:
-        """Everything can be saved."""
-        return {
-            "verdicts": [{"answer": "ok", "reasons": [], "restart_line": None, "engine": "fake"}],
-        }
 
     # -- changing -------------------------------------------------------------------------------------------------
 
@@ -278,12 +226,6 @@ class FakeNode:
             if process.node == self.name:
                 process.alive = False
 
-    def _held(self, name: str) -> HeldJob:
-        held = next((each for each in self.held.values() if each.job.name == name), None)
-        if held is None:
-            raise NotFoundError(f"no job {name} on node {self.name}")
-        return held
-
     async def save(self, document: Document) -> Document:
         """A save asked for; repeated requests return the first one's checkpoint."""
         request = document["request"]
@@ -312,42 +254,3 @@ class FakeNode:
                 "acknowledged": {"guard": self.guard, "epoch": held.epoch, "time": self._wall()},
             }  # fmt: skip
         return self.outcomes[request]
-
-    async def rehearse(self, document: Document) -> Document:
-        """A rehearsal leaves nothing behind."""
-        if self.failures:
-            return {"state": "failed", "seconds": 1.0, "error": self.failures.pop(0)}
-        return {"state": "rehearsed", "seconds": self.restore_takes_s, "error": None}
-
-    async def set(self, document: Document) -> Document:
-        """Change fields of the job's record."""
-        held = self._held(document["job"])
-        record = strict.to_document(held.job) | document["changes"]
-        held.job = strict.read(Job, record, what="job")
-        return {"job": strict.to_document(self._job_status(held, self.world.clock.monotonic()))}
-
-    async def pause(self, document: Document) -> Document:
-        """Stop saving."""
-        held = self._held(document["job"])
-        held.state = "paused"
-        return {"job": strict.to_document(self._job_status(held, self.world.clock.monotonic()))}
-
-    async def resume(self, document: Document) -> Document:
-        """Save again."""
-        held = self._held(document["job"])
-        held.state = "unrehearsed"
-        return {"job": strict.to_document(self._job_status(held, self.world.clock.monotonic()))}
-
-    async def forget(self, document: Document) -> Document:
-        """Drop the record; the process is untouched."""
-        held = self._held(document["job"])
-        del self.held[held.job.uid]
-        return {}
-
-    async def thaw(self, document: Document) -> Document:
-        """The operator's word for a zombie."""
-        held = self._held(document["job"])
-        if held.process is not None:
-            held.process.frozen = False
-        held.state = "paused"
-        return {"job": strict.to_document(self._job_status(held, self.world.clock.monotonic()))}

@@ -41,10 +41,10 @@ async def uninterrupted(argv: tuple[str, ...]) -> str:
         return (Path(place) / "DONE").read_text().split()[0]
 
 
-def living(directory: str) -> list[int]:
+def living(directory: str, store: Path) -> list[int]:
     """Process ids of this machine that work in `directory` (`--directory` of the example jobs), stopped ones left out.
 
-    As root on Linux this sees into every host of the practice fleet.
+    As root on Linux this sees into every host of every practice fleet; only those that see `store` are of this one.
     """
     found = []
     wanted = b"\0--directory\0" + directory.encode() + b"\0"
@@ -53,9 +53,12 @@ def living(directory: str) -> list[int]:
             continue
         try:
             words = (entry / "cmdline").read_bytes()
+            if wanted not in words:
+                continue
             state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
+            ours = directory.startswith(str(store.parent)) or str(store) in (entry / "mountinfo").read_text()
         except OSError:
             continue
-        if wanted in words and state not in "ZXTt":
+        if ours and state not in "ZXTt":
             found.append(int(entry.name))
     return found

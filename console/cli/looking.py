@@ -20,7 +20,7 @@ def look(invocation: Invocation) -> tuple[FleetView, dict[str, dict[str, str]]]:
     async def work(fleet: Fleet) -> tuple[FleetView, dict[str, dict[str, str]]]:
         observer = Observer(fleet)
         try:
-            view = await observer.view(wait_s=8.0)
+            view = await observer.view(wait_s=6.0)
         finally:
             await observer.close()
         return view, {name: dict(node.labels) for name, node in fleet.records.nodes().items()}

@@ -17,7 +17,7 @@ from backends.records.status import JobStatus, NodeStatus
 from console.operations.decide.loss import Limits, NodeVerdict, Witness, judge_node
 from console.operations.fleet import Fleet
 
-STATUS_S = 10.0  # time-out of one status call
+STATUS_S = 4.0  # time-out of one status call
 KEEP_S = 10.0  # unchanged knowledge is written to the ledger this often
 EVENTS_AT_ONCE = 500
 
@@ -196,6 +196,8 @@ class Poller:
         current = ledger.jobs().get(job.uid)
         if current is not None and current.epoch is not None and current.epoch > job.epoch:
             return
+        if current is not None and current.epoch == job.epoch and current.node not in (None, node):
+            return  # an epoch names one node: another one's word about it does not count
         saved = job.saved
         running = asked_at if job.state not in ("stopped", "finished", "failed", "ended_unknown") else None
         if running is None and current is not None:

@@ -11,9 +11,8 @@ DUPLICATE = ("t1", "t2", "t1dup")
 
 # What holds with every interleaving of the actors named, crashes between any two steps always included.
 CONFIGURATIONS = {
-    "two takers, a duplicate executor, three epochs": Bounds(3, 1, executors=DUPLICATE, retention=False),
-    "two takers, retention, three epochs": Bounds(3, executors=TWO),
-    "a taker and its duplicate, retention, three epochs": Bounds(3, executors=("t1", "t1dup")),
+    "two takers, a duplicate executor, retention, three epochs": Bounds(3, 1, executors=DUPLICATE),
+    "two takers, retention, two saves of the first epoch, three epochs": Bounds(3, executors=TWO),
     "two takers, four epochs": Bounds(4, 1, executors=TWO, retention=False),
 }
 
@@ -26,7 +25,7 @@ COUNTEREXAMPLES = {
     "choose_after_claim": Bounds(2, executors=("t1",), retention=False),
     "chain_only": Bounds(3, executors=("t1",), retention=False),
     "continues_once": Bounds(3, 1, executors=TWO, retention=False),
-    "named_guard": Bounds(3, 1, executors=DUPLICATE, retention=False),
+    "named_guard": Bounds(3, 1, executors=TWO, retention=False),
     "start_once": Bounds(2, 1, executors=("t1",), retention=False),
     "look_after_manifest": Bounds(2, executors=("t1",), retention=False),
     "retention_looks": Bounds(2, executors=("t1",)),

@@ -12,7 +12,8 @@ from backends.clouds.port import Cloud
 from backends.errors import NotFoundError, UnreachableError
 from backends.fakes.clock import FakeClock
 from backends.fakes.cloud import FakeCloud
-from backends.fakes.node import FakeNode, HeldJob
+from backends.fakes.held import HeldJob
+from backends.fakes.node import FakeNode
 from backends.fakes.world import FakeWorld
 from backends.ids import CheckpointId
 from backends.ledger.sqlite import SqliteLedger

@@ -103,6 +103,9 @@ class Story:
             live = world.live(job.uid)
             if len(live) > 1:
                 raise Violation(f"two processes of {job.name}: {[(p.node, p.epoch) for p in live]}")
+            for process in world.processes:
+                if process.uid == job.uid and process.frozen and process.alive:
+                    raise Violation(f"{job.name} lived on {process.node} and was taken for dead")
             for epoch in book.epochs.get(job.uid, {}):
                 if world.starts(job.uid, epoch) > 1:
                     raise Violation(f"epoch {epoch} of {job.name} was started twice")

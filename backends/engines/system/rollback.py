@@ -21,6 +21,7 @@ from backends.engines.system.copying import copy_contents
 from backends.errors import EngineError
 
 INDEX = "replaced.json"
+BLOCK = 1 << 20
 
 
 @dataclass
@@ -173,6 +174,8 @@ class Rollback:
                     f"the captured copy of {clean(file.path)} has {size} bytes, {file.size} expected",
                     hint="use the previous checkpoint",
                 )
+            if self._is_so_already(file, source, name, parent):
+                return
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(fresh, dir_fd=parent)
             target = os.open(
@@ -194,6 +197,25 @@ class Rollback:
             with contextlib.suppress(OSError):
                 os.unlink(fresh, dir_fd=parent)
             raise
+
+    def _is_so_already(self, file: OpenFile, copy: int, name: str, parent: int) -> bool:
+        """Whether the file lies there with the captured content, mode and owner: then nothing is touched."""
+        try:
+            there = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=parent)
+        except OSError:
+            return False
+        try:
+            facts = os.fstat(there)
+            same = (file.size, file.mode, file.uid, file.gid)
+            if not stat.S_ISREG(facts.st_mode) or same != (
+                facts.st_size, stat.S_IMODE(facts.st_mode), facts.st_uid, facts.st_gid
+            ):  # fmt: skip
+                return False
+            return all(
+                os.pread(there, BLOCK, at) == os.pread(copy, BLOCK, at) for at in range(0, file.size, BLOCK)
+            )
+        finally:
+            os.close(there)
 
     def _keep(self, path: str, parent: int) -> bool:
         """Move what lies at `path` aside; False when nothing does."""

@@ -12,7 +12,7 @@ from console.operations.common.witness import ENDED, ask_node
 from console.operations.decide.placement import Candidate, Placement, place
 from console.operations.fleet import Fleet
 
-STATUS_S = 5.0  # a node that takes longer to answer is not where a job should go now
+FACTS_S = 15.0
 GateWord = Literal["ok", "warn", "refuse", "unknown"]
 
 
@@ -20,12 +20,12 @@ async def candidate(
     fleet: Fleet, node: Node, fingerprint: dict[str, Any], force: dict[str, str]
 ) -> Candidate:
     """One node as placement sees it: its guard's status, its facts through the gate."""
-    status, verdict = await ask_node(fleet, node, timeout_s=STATUS_S)
+    status, verdict = await ask_node(fleet, node)
     if status is None:
         return Candidate(node.name, verdict.state, verdict.reason, node.pool, None)
     live = sum(1 for job in status.jobs if job.state not in ENDED)
     try:
-        facts = await fleet.ask(node, "facts", {}, timeout_s=3 * STATUS_S)
+        facts = await fleet.ask(node, "facts", {}, timeout_s=FACTS_S)
     except ReprieveError as error:
         return Candidate(
             node.name,

@@ -34,8 +34,6 @@ def measure(fleet: Fleet, book: Notebook, named: dict[str, Any] | None) -> Costs
         return Costs(**done.data)
     if named is None:
         return Costs()
-    claims = book.intended("claim")
-    proof = claims[0]["proof"] if claims else {"at": ""}
     ready, begin = book.first("ready"), book.first("begin")
     frozen = named.get("frozen_at")
     offset = named.get("clock_offset_s")
@@ -47,8 +45,20 @@ def measure(fleet: Fleet, book: Notebook, named: dict[str, Any] | None) -> Costs
         return None if moment is None or frozen is None else max(0.0, moment - (frozen - offset))
 
     return Costs(
-        lost_work_s=since(parse_utc(proof["at"]) if proof["at"] else None),
+        lost_work_s=since(dead_at(book)),
         least_lost_s=since(begin.data.get("running_at") if begin is not None else None),
         restore_s=None if ready is None else fleet.clock.wall() - ready.at,
         wait_s=None if ready is None or begin is None else max(0.0, ready.at - begin.data["detected_at"]),
     )
+
+
+def dead_at(book: Notebook) -> float | None:
+    """The earliest wall time at which the old process was proven gone: it died then or before. None: unknown.
+
+    That is the controller's detection, which needs proof, or the proof that this restore had at its beginning or in
+    its first claim.
+    """
+    begin = book.first("begin")
+    found = [] if begin is None else [begin.data.get("proven_at")]
+    found += [parse_utc(claim["proof"]["at"]) for claim in book.intended("claim")[:1] if claim["proof"]["at"]]
+    return min((moment for moment in found if moment is not None), default=None)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from backends.clock import format_utc
+from backends.clouds.port import InstanceState
 from backends.errors import CredentialsError, DamagedError, NotInstalledError, ReprieveError
 from backends.ledger.records import Word
 from backends.records.job import Job
 from backends.records.node import Node
 from backends.records.status import JobStatus, NodeStatus
 from console.operations.decide.loss import GuardWord, Limits, NodeVerdict, Proof, Witness, judge_node, prove
-from console.operations.fleet import CALL_S, Fleet
+from console.operations.fleet import Fleet
 from console.operations.truth import EpochView, LineageView
 
+QUICK_S = 1.5  # a node whose provider says that it ended is not waited for any longer
+STATUS_S = 5.0  # silence proves nothing, so there is no use in waiting long for it
 ENDED = ("stopped", "finished", "failed", "ended_unknown")
 
 
@@ -48,18 +52,28 @@ def guard_word(status: NodeStatus, job: JobStatus | None, running: EpochView) ->
 
 
 async def ask_node(
-    fleet: Fleet, node: Node, limits: Limits | None = None, *, timeout_s: float = CALL_S
+    fleet: Fleet, node: Node, limits: Limits | None = None, *, timeout_s: float = STATUS_S
 ) -> tuple[NodeStatus | None, NodeVerdict]:
     """The guard's status, None when it does not answer, and what that makes of the node, its provider asked too."""
     seen = fleet.ledger.nodes().get(node.name)
+    silence = None if seen is None else max(0.0, fleet.clock.wall() - seen.seen_at)
+    asking = asyncio.ensure_future(fleet.status(node, timeout_s=timeout_s))
+    cloud: InstanceState | None = None
     try:
-        status = await fleet.status(node, timeout_s=timeout_s)
+        await asyncio.wait({asking}, timeout=QUICK_S)
+        if not asking.done():
+            cloud = await fleet.instance(node)
+            verdict = judge_node(Witness(silence, False, cloud, node.cordoned), limits or Limits())
+            if verdict.proof is not None:
+                return None, verdict
+        status = await asking
     except (DamagedError, NotInstalledError, CredentialsError) as error:
         return None, judge_node(Witness(None, True, None, node.cordoned, error.message), limits or Limits())
     except ReprieveError:
-        silence = None if seen is None else max(0.0, fleet.clock.wall() - seen.seen_at)
-        cloud = await fleet.instance(node)
+        cloud = cloud or await fleet.instance(node)
         return None, judge_node(Witness(silence, False, cloud, node.cordoned), limits or Limits())
+    finally:
+        asking.cancel()
     return status, judge_node(Witness(0.0, True, None, node.cordoned), limits or Limits())
 
 
@@ -106,3 +120,27 @@ async def gather(fleet: Fleet, job: Job, failed: dict[int, str] | None = None) -
     word = kept_word(fleet, job, running.epoch)
     proof = prove(verdict, guard, epoch=running.epoch, named_guard=running.guard, word=word)
     return Evidence(lineage, running, node, verdict, guard, proof, job_status)
+
+
+def proof_document(evidence: Evidence) -> dict[str, Any]:
+    """The proof as a claim records it: whose end it covers, who says so, when."""
+    proof, running = evidence.proof, evidence.running
+    if running is None or proof is None:
+        return {
+            "kind": "first",
+            "epoch": 0,
+            "target": "",
+            "guard": "",
+            "by": "",
+            "at": "",
+            "detail": "nothing was ever started",
+        }
+    return {
+        "kind": proof.kind,
+        "epoch": running.epoch,
+        "target": running.target or "",
+        "guard": running.guard or "",
+        "by": proof.source,
+        "at": proof.at,
+        "detail": proof.detail,
+    }

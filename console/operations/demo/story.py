@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from backends.clean import clean
@@ -103,9 +104,10 @@ class Story:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _count(self) -> None:
+        store = Path((self.fleet.context.store or "").removeprefix("file://"))
         while True:
             for role in self.roles:
-                found = await asyncio.to_thread(rehearsed.living, role.directory)
+                found = await asyncio.to_thread(rehearsed.living, role.directory, store)
                 self.census[role.job.name] = max(self.census.get(role.job.name, 0), len(found))
             await self.fleet.clock.pause(0.5)
 

@@ -75,9 +75,10 @@ async def replacement(
             raise IncompatibleError(
                 f"no replacement for {lost.name} in {limit_s:.0f} s: {asked.reason or 'pending'}"
             )
-        if told != asked.reason:
-            told = asked.reason
-        on_step(f"waiting for a replacement of {lost.name} {told}".rstrip())
+        text = f"waiting for a replacement of {lost.name}" + (f" ({asked.reason})" if asked.reason else "")
+        if told != text:
+            told = text
+            on_step(text)
         await fleet.clock.pause(POLL_S)
     node = asked.node
     on_step(f"{node.name} is there: installing the guard")

@@ -24,10 +24,9 @@ from backends.records.status import JobStatus
 from console.operations.common.grants import grant, job_document
 from console.operations.common.locate import remember
 from console.operations.common.runs import Notebook
-from console.operations.common.witness import gather
+from console.operations.common.witness import gather, proof_document
 from console.operations.decide.loss import why_no_proof
 from console.operations.fleet import CALL_S, Fleet
-from console.operations.flows.restore import proof_document
 from console.operations.truth import EpochView
 
 OnStep = Callable[[str], None]

@@ -2,67 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
-from typing import Any
-
-from backends.errors import IncompatibleError, NoProofError, ReprieveError, UnreachableError
+from backends.clock import parse_utc
+from backends.errors import NoProofError, ReprieveError
 from backends.ids import new_nonce
 from backends.ledger.locks import only_runner
-from backends.ledger.records import JobCurrent, Reclaim
-from backends.records.job import Job
-from backends.records.node import Node
-from console.operations.common.candidates import find_place
-from console.operations.common.costs import Costs, measure
-from console.operations.common.grants import grant, job_document
 from console.operations.common.runs import Notebook
-from console.operations.common.witness import Evidence, gather
+from console.operations.common.witness import Evidence, gather, proof_document
 from console.operations.decide.loss import why_no_proof
-from console.operations.decide.restore import Observed, Step, extra_loss_text, next_step
+from console.operations.decide.restore import Observed, Step, next_step
 from console.operations.fleet import Fleet
-from console.operations.truth import Choice, SaveView
+from console.operations.flows.asking import POLL_S, Asking
+from console.operations.flows.choosing import Choosing
+from console.operations.flows.ending import Ending
+from console.operations.flows.wish import OnStep, Restored, RestoreWish
 
-POLL_S = 2.0
-NODE_WAIT_S = 20.0  # how long a node holds one restore call open
-RESTORE_LIMIT_S = 3600.0
-BROKEN_LIMIT = 5
-
-
-@dataclass(frozen=True)
-class RestoreWish:
-    """What was asked for."""
-
-    job: Job
-    to: str | None = None  # node or pool
-    checkpoint: str | None = None  # None: the newest usable
-    force: dict[str, str] = field(default_factory=dict)  # gate property → recorded reason
-    cause: str = "operator"  # operator | reclaim | move | batch
-    detected_at: float | None = None  # wall clock; None: now
-    patience_s: float = 0.0  # how long to wait for proof
-    max_tries: int = 3
-    notice: bool | None = None
-    notice_s: float | None = None
-
-
-@dataclass(frozen=True)
-class Restored:
-    """One live process, confirmed by its guard."""
-
-    state: str  # restored | already_restored
-    job: str
-    uid: str
-    node: str
-    epoch: int
-    pid: int | None
-    checkpoint: str | None
-    lost_work_s: float | None
-    restore_s: float | None
-    wait_s: float | None
-    failed_tries: int = 0
-    notes: tuple[str, ...] = ()
-
-
-OnStep = Callable[[str], None]
+__all__ = ["RestoreWish", "Restored", "restore"]
 
 
 async def restore(fleet: Fleet, wish: RestoreWish, run: str, item: str, on_step: OnStep) -> Restored:
@@ -83,34 +37,8 @@ async def restore(fleet: Fleet, wish: RestoreWish, run: str, item: str, on_step:
         return await _Restore(fleet, wish, Notebook(fleet, run, item), on_step).drive()
 
 
-class _Restore:
-    def __init__(self, fleet: Fleet, wish: RestoreWish, book: Notebook, on_step: OnStep) -> None:
-        self.fleet, self.wish, self.book, self.on_step = fleet, wish, book, on_step
-        self.job = wish.job
-        self.truth = fleet.truth(wish.job)
-        self.key = fleet.job_key(wish.job.uid)
-        self.waited_s = 0.0
-        self.broken = 0  # calls in a row that broke off on a node that answers
-        self.claim_first_seen: tuple[int, float] = (0, 0.0)
-        self.trusted: frozenset[str] = frozenset()
-        self.notes: list[str] = []
-        self.warned: set[tuple[str, str]] = set()
-
-    # -- what the journal remembers ------------------------------------------------------------------------------
-
-    @property
-    def claims(self) -> dict[int, str]:
-        return {data["epoch"]: data["nonce"] for data in self.book.intended("claim")}
-
-    @property
-    def failed(self) -> dict[int, str]:
-        return {
-            data["epoch"]: data["error"] for data in self.book.observed("ask") if data["state"] == "failed"
-        }
-
-    @property
-    def named(self) -> dict[str, dict[str, Any]]:
-        return {data["nonce"]: data for data in self.book.intended("continues")}
+class _Restore(Choosing, Asking, Ending):
+    """The loop: observe, ask what is next, do it, observe again."""
 
     # -- the loop -------------------------------------------------------------------------------------------------
 
@@ -124,6 +52,7 @@ class _Restore:
                 started_from=highest.epoch if highest else 0,
                 detected_at=self.wish.detected_at or self.fleet.clock.wall(),
                 from_node=evidence.running.target if evidence.running else None,
+                proven_at=self.proven_at(evidence),
                 running_at=known.running_at if known is not None else None,
             )
         while True:
@@ -147,6 +76,12 @@ class _Restore:
                         hint="its checkpoints are untouched; see `reprieve checkpoints list` and `reprieve fleet doctor`",
                     )
             evidence = await gather(self.fleet, self.job, self.failed)
+
+    def proven_at(self, evidence: Evidence) -> float | None:
+        """When the end of the old process was first proven, as far as it is at the beginning."""
+        if self.wish.cause == "reclaim" and self.wish.detected_at is not None:
+            return self.wish.detected_at
+        return parse_utc(evidence.proof.at) if evidence.proof is not None and evidence.proof.at else None
 
     def observed(self, evidence: Evidence) -> Observed:
         highest, running = evidence.lineage.highest, evidence.running
@@ -206,60 +141,6 @@ class _Restore:
         if not won:
             self.on_step(f"epoch {epoch} was taken by another controller")
 
-    async def choose(self) -> Choice:
-        self.on_step("choosing and verifying the checkpoint")
-        choice = await self.fleet.blocking(
-            self.truth.choose, self.job.uid, self.key, self.wish.checkpoint, self.trusted
-        )
-        if choice.chosen is None:
-            reasons = (
-                "; ".join(f"{name}: {reason}" for name, reason in choice.skipped)
-                or choice.reason
-                or "none was ever committed"
-            )
-            raise IncompatibleError(
-                f"job {self.job.name} has no usable checkpoint ({reasons})",
-                hint="a cold start from its beginning is for you to decide: reprieve jobs run",
-            )
-        if choice.skipped:
-            note = extra_loss_text([name for name, _ in choice.skipped], choice.extra_loss_s)
-            if note not in self.notes:
-                self.notes.append(note)
-                self.on_step(note)
-                self.fleet.tell(
-                    "restore.fallback", note, job=self.job.name, data={"skipped": dict(choice.skipped)}
-                )
-        self.trusted |= {choice.chosen.checkpoint}
-        return choice
-
-    async def place(self, save: SaveView | None, evidence: Evidence) -> Node:
-        fingerprint = save.fingerprint if save is not None else {}
-        lost = (
-            {evidence.node.name: evidence.verdict.reason} if evidence.node and evidence.verdict.proof else {}
-        )
-        tried = {
-            data["target"]: data["error"] or "it died there right after its restore"
-            for data in self.book.observed("ask")
-        }
-        placement = await find_place(
-            self.fleet,
-            self.job,
-            fingerprint,
-            to=self.wish.to,
-            exclude={**tried, **lost},
-            force=self.wish.force,
-        )
-        if placement.node is None:
-            raise IncompatibleError(
-                f"no node can take job {self.job.name}: {placement.explain()}",
-                hint="add a node, or choose one with --to NODE",
-            )
-        for warning in placement.warnings:
-            if (placement.node, warning) not in self.warned:
-                self.warned.add((placement.node, warning))
-                self.on_step(f"{placement.node}: {warning}")
-        return self.fleet.node(placement.node)
-
     async def write_continues(self, evidence: Evidence) -> None:
         """Choose again now that the epoch is ours (the old one may have committed since), and name the guard."""
         highest = evidence.lineage.highest
@@ -294,173 +175,3 @@ class _Restore:
             nonce=nonce,
         )
         self.book.observe("continues", epoch=highest.epoch, won=won)
-
-    # -- the node -------------------------------------------------------------------------------------------------
-
-    async def ask_node(self, evidence: Evidence) -> None:
-        """Ask the named guard to restore; the same request again returns the first one's outcome."""
-        running, node = evidence.running, evidence.node
-        if running is None or node is None:
-            return
-        request = f"restore-{self.job.uid}-{running.epoch}"
-        self.book.intend("ask", epoch=running.epoch, target=node.name, request=request)
-        document = {
-            "request": request,
-            "job": job_document(self.fleet, self.job, node),
-            "grant": grant(
-                self.fleet, self.job, running.epoch, running.nonce or "", running.checkpoint or "genesis"
-            ),
-            "checkpoint": running.checkpoint,
-            "wait_s": NODE_WAIT_S,
-        }
-        self.on_step(f"{node.name}: fetching, verifying and restoring {running.checkpoint}")
-        deadline = self.fleet.clock.monotonic() + RESTORE_LIMIT_S
-        while self.fleet.clock.monotonic() < deadline:
-            try:
-                answer = await self.fleet.ask(node, "restore", document, timeout_s=NODE_WAIT_S + 20)
-            except UnreachableError as error:
-                await self.fleet.clock.pause(POLL_S)
-                await self.broke_off(running.epoch, node, error)
-                return
-            except ReprieveError as error:
-                answer = {"state": "failed", "error": error.message}
-            if answer.get("state") != "running":
-                self.answered(running.epoch, node.name, answer)
-                return
-            self.on_step(f"{node.name}: {answer.get('step') or 'restoring'}")
-            await self.fleet.clock.pause(0.2)
-
-    async def broke_off(self, epoch: int, node: Node, error: UnreachableError) -> None:
-        """A call that fails again and again although its guard answers, and says that nothing runs, has failed."""
-        try:
-            _, job = await self.fleet.job_status(node, self.job.uid)
-        except ReprieveError:
-            self.broken = 0
-            return
-        self.broken = self.broken + 1 if job is None or job.epoch < epoch else 0
-        if self.broken >= BROKEN_LIMIT:
-            self.answered(epoch, node.name, {"state": "failed", "error": error.message})
-
-    def answered(self, epoch: int, target: str, answer: dict[str, Any]) -> None:
-        state = "restored" if answer.get("state") == "restored" else "failed"
-        error = str(answer.get("error") or "")
-        self.book.observe(
-            "ask",
-            epoch=epoch,
-            target=target,
-            state=state,
-            error=error or ("" if state == "restored" else "no reason given"),
-            pid=answer.get("pid"),
-            restore_s=answer.get("restore_s"),
-        )
-        if state == "failed":
-            self.on_step(f"{target}: restore failed: {error}")
-            self.fleet.tell(
-                "restore.failed", f"restore on {target} failed: {error}", node=target, job=self.job.name
-            )
-
-    # -- the end --------------------------------------------------------------------------------------------------
-
-    async def finish(self, evidence: Evidence, step: Step) -> Restored:
-        """Record what it cost and where the job lives now."""
-        running, status = evidence.running, evidence.status
-        if running is None or status is None:
-            raise ReprieveError(f"job {self.job.name}: its guard gave no status")
-        costs = measure(self.fleet, self.book, self.named.get(running.nonce or ""))
-        result = Restored(
-            "restored" if step.name == "done" else "already_restored",
-            self.job.name,
-            self.job.uid,
-            running.target or "",
-            running.epoch,
-            status.pid,
-            running.checkpoint,
-            costs.lost_work_s,
-            costs.restore_s,
-            costs.wait_s,
-            len(self.failed),
-            tuple(self.notes),
-        )
-        if self.book.first("result") is None:
-            self.book.observe("result", **asdict(costs))
-        if result.state == "restored":
-            await self.attest(result)
-            self.keep(result, costs)
-        now = self.fleet.clock.wall()
-        self.fleet.ledger.put_job(
-            JobCurrent(
-                result.job,
-                result.uid,
-                result.node,
-                result.epoch,
-                status.state,
-                result.checkpoint,
-                None,
-                now,
-                now,
-            )
-        )
-        return result
-
-    async def attest(self, result: Restored) -> None:
-        """It has run on another host than the one that saved it: as good as a rehearsal."""
-        named = next((data for data in self.named.values() if data["epoch"] == result.epoch), None)
-        if named is None or result.checkpoint is None or named.get("made_on") in (None, result.node):
-            return
-        data = {"by": self.fleet.who, "seconds": 0.0, "how": result.node}
-        await self.fleet.blocking(self.truth.mark, self.job.uid, result.checkpoint, "rehearsed", data)
-
-    def keep(self, result: Restored, costs: Costs) -> None:
-        begin = self.book.first("begin")
-        self.fleet.ledger.put_reclaim(
-            Reclaim(
-                key=f"{self.book.run}/{self.book.item}",
-                at=begin.data["detected_at"] if begin else self.fleet.clock.wall(),
-                job=result.job,
-                uid=result.uid,
-                from_node=begin.data["from_node"] if begin else None,
-                notice=self.wish.notice,
-                notice_s=self.wish.notice_s,
-                lost_work_s=costs.lost_work_s,
-                least_lost_s=costs.least_lost_s,
-                restore_s=costs.restore_s,
-                wait_s=costs.wait_s,
-                from_checkpoint=result.checkpoint,
-                to_node=result.node,
-                epoch=result.epoch,
-                failed_tries=result.failed_tries,
-                cause=self.wish.cause,
-            )
-        )
-        text = f"{result.job} came back on {result.node} from {result.checkpoint}"
-        self.fleet.tell(
-            "restore.done",
-            text,
-            node=result.node,
-            job=result.job,
-            data={**asdict(result), "notes": list(result.notes)},
-        )
-
-
-def proof_document(evidence: Evidence) -> dict[str, Any]:
-    """The proof as a claim records it: whose end it covers, who says so, when."""
-    proof, running = evidence.proof, evidence.running
-    if running is None or proof is None:
-        return {
-            "kind": "first",
-            "epoch": 0,
-            "target": "",
-            "guard": "",
-            "by": "",
-            "at": "",
-            "detail": "nothing was ever started",
-        }
-    return {
-        "kind": proof.kind,
-        "epoch": running.epoch,
-        "target": running.target or "",
-        "guard": running.guard or "",
-        "by": proof.source,
-        "at": proof.at,
-        "detail": proof.detail,
-    }

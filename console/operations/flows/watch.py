@@ -223,16 +223,28 @@ class Watch:
                 return
         known = self.poller.known.get(job.node)
         status = known.status if known is not None else None
+        noticed = self._noticed_s(job.node)
         arguments = {
             "detected_at": self.lost_at.get(job.node, self.fleet.clock.wall()),
             "lost": job.node,
             "capacity": action.kind == "capacity",
-            "notice": None if status is None else status.notice == "notice",
-            "notice_s": None if status is None else status.notice_deadline_s,
+            "notice": None if status is None else noticed is not None or status.notice == "notice",
+            "notice_s": noticed,
         }
         run = runs.open_run(self.fleet, "watch", [("1", job.name, arguments)], reason=action.reason)
         self.told(f"{job.name}: {action.reason}")
         self._begin(job, run.id, arguments)
+
+    def _noticed_s(self, node: str) -> float | None:
+        """How long before its proven loss the node's notice was seen; None: never."""
+        for _, event in reversed(self.fleet.ledger.events(limit=500)):
+            if event.node == node and event.kind == "notice.seen":
+                try:
+                    seen_at = parse_utc(event.time)
+                except ReprieveError:
+                    return None
+                return max(0.0, self.lost_at.get(node, self.fleet.clock.wall()) - seen_at)
+        return None
 
     def _begin(self, job: Job, run: str, arguments: dict[str, object]) -> None:
         self.tasks[job.uid] = asyncio.create_task(self._bring_back(job, run, arguments))

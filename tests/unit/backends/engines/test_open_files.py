@@ -96,6 +96,25 @@ def test_written_files_travel_and_read_ones_stay(tmp_path: Path) -> None:
         assert reading.fileno() != gone.fileno()
 
 
+def test_what_nobody_here_can_change_stays(tmp_path: Path) -> None:
+    library = tmp_path / "library"
+    library.write_text("code")
+    places = (Mount("/", "ext4"), Mount(str(tmp_path), "tmpfs", read_only=True))
+    with library.open():
+        taken = plan_capture(own_tree(), [], places, rollback=False)
+        assert str(library) not in [item.path for item in taken.files]
+        taken = plan_capture(own_tree(), [], (places[0], Mount(str(tmp_path), "tmpfs")), rollback=False)
+        assert str(library) in [item.path for item in taken.files]
+
+
+def test_mounts_say_whether_they_are_read_only() -> None:
+    text = (
+        "22 1 0:20 / /a ro,nosuid - ext4 /dev/x rw\n23 1 0:21 / /b rw - ext4 /dev/x ro\n"
+        "24 1 0:22 / /c rw - ext4 /dev/x rw\n"
+    )
+    assert [mount.read_only for mount in parse_mounts(text)] == [True, True, False]
+
+
 def test_declared_files_are_taken_with_all_below(tmp_path: Path) -> None:
     (tmp_path / "d" / "e").mkdir(parents=True)
     (tmp_path / "d" / "e" / "one").write_text("1")

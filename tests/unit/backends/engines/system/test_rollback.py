@@ -36,6 +36,21 @@ def test_a_file_that_went_on_is_replaced_and_kept(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".reprieve")] == []
 
 
+@pytest.mark.parametrize("there", [b"abc", b"abd", None])
+def test_a_file_that_is_so_already_is_not_touched(tmp_path: Path, there: bytes | None) -> None:
+    place = tmp_path / "library"
+    if there is not None:
+        place.write_bytes(there)
+        place.chmod(0o640)
+    before = place.stat().st_ino if there is not None else None
+    file = copy_of(tmp_path / "copies", place, b"abc")
+    back = Rollback(tmp_path / "aside")
+    back.put_back((file,), tmp_path / "copies", {})
+    assert place.read_bytes() == b"abc"
+    assert (place.stat().st_ino == before) is (there == b"abc")
+    assert bool(back.replaced) is (there == b"abd")
+
+
 def test_missing_directories_come_back_with_mode_and_owner(tmp_path: Path) -> None:
     target = tmp_path / "a" / "b" / "log"
     file = copy_of(tmp_path / "copies", target, b"x")

@@ -1,0 +1,83 @@
+"""Asking the named guard to restore, and taking its answer down."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from backends.errors import ReprieveError, UnreachableError
+from backends.records.node import Node
+from console.operations.common.grants import grant, job_document
+from console.operations.common.witness import Evidence
+from console.operations.flows.attempt import Attempt
+
+POLL_S = 2.0
+NODE_WAIT_S = 20.0  # how long a node holds one restore call open
+RESTORE_LIMIT_S = 3600.0
+BROKEN_LIMIT = 5
+
+
+class Asking(Attempt):
+    """Calls the node until it says restored or failed."""
+
+    async def ask_node(self, evidence: Evidence) -> None:
+        """Ask the named guard to restore; the same request again returns the first one's outcome."""
+        running, node = evidence.running, evidence.node
+        if running is None or node is None:
+            return
+        request = f"restore-{self.job.uid}-{running.epoch}"
+        self.book.intend("ask", epoch=running.epoch, target=node.name, request=request)
+        document = {
+            "request": request,
+            "job": job_document(self.fleet, self.job, node),
+            "grant": grant(
+                self.fleet, self.job, running.epoch, running.nonce or "", running.checkpoint or "genesis"
+            ),
+            "checkpoint": running.checkpoint,
+            "wait_s": NODE_WAIT_S,
+        }
+        self.on_step(f"{node.name}: fetching, verifying and restoring {running.checkpoint}")
+        deadline = self.fleet.clock.monotonic() + RESTORE_LIMIT_S
+        while self.fleet.clock.monotonic() < deadline:
+            try:
+                answer = await self.fleet.ask(node, "restore", document, timeout_s=NODE_WAIT_S + 20)
+            except UnreachableError as error:
+                await self.fleet.clock.pause(POLL_S)
+                await self.broke_off(running.epoch, node, error)
+                return
+            except ReprieveError as error:
+                answer = {"state": "failed", "error": error.message}
+            if answer.get("state") != "running":
+                self.answered(running.epoch, node.name, answer)
+                return
+            self.on_step(f"{node.name}: {answer.get('step') or 'restoring'}")
+            await self.fleet.clock.pause(0.2)
+
+    async def broke_off(self, epoch: int, node: Node, error: UnreachableError) -> None:
+        """A call that fails again and again although its guard answers, and says that nothing runs, has failed."""
+        try:
+            _, job = await self.fleet.job_status(node, self.job.uid)
+        except ReprieveError:
+            self.broken = 0
+            return
+        self.broken = self.broken + 1 if job is None or job.epoch < epoch else 0
+        if self.broken >= BROKEN_LIMIT:
+            self.answered(epoch, node.name, {"state": "failed", "error": error.message})
+
+    def answered(self, epoch: int, target: str, answer: dict[str, Any]) -> None:
+        """Take the node's outcome down; a failure is told at once."""
+        state = "restored" if answer.get("state") == "restored" else "failed"
+        error = str(answer.get("error") or "")
+        self.book.observe(
+            "ask",
+            epoch=epoch,
+            target=target,
+            state=state,
+            error=error or ("" if state == "restored" else "no reason given"),
+            pid=answer.get("pid"),
+            restore_s=answer.get("restore_s"),
+        )
+        if state == "failed":
+            self.on_step(f"{target}: restore failed: {error}")
+            self.fleet.tell(
+                "restore.failed", f"restore on {target} failed: {error}", node=target, job=self.job.name
+            )

@@ -1,0 +1,71 @@
+"""Which checkpoint, and which node."""
+
+from __future__ import annotations
+
+from backends.errors import IncompatibleError
+from backends.records.node import Node
+from console.operations.common.candidates import find_place
+from console.operations.common.witness import Evidence
+from console.operations.decide.restore import extra_loss_text
+from console.operations.flows.attempt import Attempt
+from console.operations.truth import Choice, SaveView
+
+
+class Choosing(Attempt):
+    """Chooses on the chain and through the gate."""
+
+    async def choose(self) -> Choice:
+        """The checkpoint to go on from, verified; IncompatibleError when none can be used. A fall-back is told."""
+        self.on_step("choosing and verifying the checkpoint")
+        choice = await self.fleet.blocking(
+            self.truth.choose, self.job.uid, self.key, self.wish.checkpoint, self.trusted
+        )
+        if choice.chosen is None:
+            reasons = (
+                "; ".join(f"{name}: {reason}" for name, reason in choice.skipped)
+                or choice.reason
+                or "none was ever committed"
+            )
+            raise IncompatibleError(
+                f"job {self.job.name} has no usable checkpoint ({reasons})",
+                hint="a cold start from its beginning is for you to decide: reprieve jobs run",
+            )
+        if choice.skipped:
+            note = extra_loss_text([name for name, _ in choice.skipped], choice.extra_loss_s)
+            if note not in self.notes:
+                self.notes.append(note)
+                self.on_step(note)
+                self.fleet.tell(
+                    "restore.fallback", note, job=self.job.name, data={"skipped": dict(choice.skipped)}
+                )
+        self.trusted |= {choice.chosen.checkpoint}
+        return choice
+
+    async def place(self, save: SaveView | None, evidence: Evidence) -> Node:
+        """A node that fits and was not tried yet; IncompatibleError with every node's reason otherwise."""
+        fingerprint = save.fingerprint if save is not None else {}
+        lost = (
+            {evidence.node.name: evidence.verdict.reason} if evidence.node and evidence.verdict.proof else {}
+        )
+        tried = {
+            data["target"]: data["error"] or "it died there right after its restore"
+            for data in self.book.observed("ask")
+        }
+        placement = await find_place(
+            self.fleet,
+            self.job,
+            fingerprint,
+            to=self.wish.to,
+            exclude={**tried, **lost},
+            force=self.wish.force,
+        )
+        if placement.node is None:
+            raise IncompatibleError(
+                f"no node can take job {self.job.name}: {placement.explain()}",
+                hint="add a node, or choose one with --to NODE",
+            )
+        for warning in placement.warnings:
+            if (placement.node, warning) not in self.warned:
+                self.warned.add((placement.node, warning))
+                self.on_step(f"{placement.node}: {warning}")
+        return self.fleet.node(placement.node)

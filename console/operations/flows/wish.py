@@ -1,0 +1,45 @@
+"""What a restore is asked for, and what comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from backends.records.job import Job
+
+
+@dataclass(frozen=True)
+class RestoreWish:
+    """What was asked for."""
+
+    job: Job
+    to: str | None = None  # node or pool
+    checkpoint: str | None = None  # None: the newest usable
+    force: dict[str, str] = field(default_factory=dict)  # gate property → recorded reason
+    cause: str = "operator"  # operator | reclaim | move | batch
+    detected_at: float | None = None  # wall clock; None: now
+    patience_s: float = 0.0  # how long to wait for proof
+    max_tries: int = 3
+    notice: bool | None = None
+    notice_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Restored:
+    """One live process, confirmed by its guard."""
+
+    state: str  # restored | already_restored
+    job: str
+    uid: str
+    node: str
+    epoch: int
+    pid: int | None
+    checkpoint: str | None
+    lost_work_s: float | None
+    restore_s: float | None
+    wait_s: float | None
+    failed_tries: int = 0
+    notes: tuple[str, ...] = ()
+
+
+OnStep = Callable[[str], None]
