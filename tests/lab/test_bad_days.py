@@ -116,7 +116,9 @@ def test_a_guard_killed_while_its_job_is_frozen_leaves_no_job_frozen(fleet: Lab)
     until("it is frozen for a save", entry.exists)
     os.kill(guard, signal.SIGKILL)
     saved = None
-    fleet.moves("ice", MAX_FREEZE_S + 30)  # frozen for MAX_FREEZE_S at most; the rest is patience with this machine
+    fleet.moves(
+        "ice", MAX_FREEZE_S + 30
+    )  # frozen for MAX_FREEZE_S at most; the rest is patience with this machine
     assert list(fleet.processes("ice")) == [pid]
 
     def again() -> bool:
