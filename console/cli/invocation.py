@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TextIO
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
-from backends.clock import Clock
 from backends.errors import ConfirmationError, UsageError
-from console.cli.cells import Column
 from console.cli.exits import DryRunEnd
-from console.cli.narrate import Narrator
-from console.cli.render import MACHINE, Document, Renderer
-from console.config.model import Settings
-from console.operations.context import Context
+from console.cli.render import MACHINE
+
+if TYPE_CHECKING:
+    from backends.clock import Clock
+    from console.cli.cells import Column
+    from console.cli.narrate import Narrator
+    from console.cli.render import Document, Renderer
+    from console.config.model import Settings
+    from console.operations.context import Context
 
 __all__ = ["Column", "Invocation"]
 
 
-@dataclass
-class Invocation:
-    """One command as typed, parsed and placed.
+def __getattr__(name: str) -> Any:
+    """`Column`, for handlers of listings; other commands never load the table cells."""
+    if name != "Column":
+        raise AttributeError(f"module 'console.cli.invocation' has no attribute {name!r}")
+    from console.cli import cells
 
-    `arguments` holds every argument of the command by name with `-` as `_`: seconds for durations and
-    `seconds`, hours, bytes, bytes per second, fractions as numbers; a list for `many`, a bool for flags,
-    None when absent. A literal word that an option allows (`--interval auto`) stays text.
-    """
+    return cells.Column
+
+
+class Given(NamedTuple):
+    """What an Invocation is made of."""
 
     words: str  # `jobs save`
     arguments: dict[str, Any]
@@ -42,8 +48,18 @@ class Invocation:
     verbose: int = 0
     read_only: bool = False
     production: bool = False
-    labels: dict[str, str] = field(default_factory=dict)  # -l key=value
+    labels: Mapping[str, str] = MappingProxyType({})  # -l key=value
     watch: bool = False  # the command is repeated
+
+
+class Invocation(Given):
+    """One command as typed, parsed and placed.
+
+    `arguments` holds every argument of the command by name with `-` as `_`: seconds for durations and
+    `seconds`, hours, bytes, bytes per second, fractions as numbers; a list for `many`, a bool for flags,
+    None when absent. A literal word that an option allows (`--interval auto`) stays text.
+    """
+
     _context: Context | None = None
 
     @property

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 from typing import TextIO
 
 from backends.clean import clean
@@ -57,6 +55,8 @@ class Narrator:
             self._told = text
             self._line(f"{format_utc(self._clock.wall())} {clean(text, limit=LINE_LIMIT)}")
             return
+        import shutil  # a terminal's progress only
+
         line = clean(text, limit=max(20, shutil.get_terminal_size().columns - 1))
         self._write("\r" + line.ljust(self._drawn))
         self._drawn = len(line)
@@ -76,6 +76,8 @@ class Narrator:
     def error(self, error: ReprieveError) -> None:
         """The last word: one line (and a hint) for people, one JSON object for machines."""
         if self._machine:
+            import json  # errors only
+
             self._line(json.dumps(error.document(), ensure_ascii=True))
             return
         self._line(f"{self._paint('error:', '31')} {clean(error.message, limit=LINE_LIMIT)}")

@@ -50,6 +50,9 @@ class Watch:
     limits: Limits = field(default_factory=Limits)
     tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     trouble: dict[str, Trouble] = field(default_factory=dict)
+    short: dict[str, float | None] = field(
+        default_factory=dict
+    )  # uid of a job no node could take → for how long
     lost_at: dict[str, float] = field(default_factory=dict)  # node → wall time when its loss was proven to us
     alerts: set[tuple[str, str]] = field(default_factory=set)
     stopping: bool = False
@@ -229,6 +232,7 @@ class Watch:
             return
         lost = self.fleet.records.nodes().get(job.node)
         if action.kind == "capacity":
+            self.short.setdefault(job.uid, None)
             refusal = f"node {job.node} is not in the fleet" if lost is None else may_replace(job, lost)
             if refusal is not None:
                 self.alert(job.uid, f"job {job.name} waits for capacity: {action.reason}; {refusal}")
@@ -240,6 +244,7 @@ class Watch:
             "detected_at": self.lost_at.get(job.node, self.fleet.clock.wall()),
             "lost": job.node,
             "capacity": action.kind == "capacity",
+            "short": job.uid in self.short,
             "notice": None if status is None else noticed is not None or status.notice == "notice",
             "notice_s": noticed,
         }
@@ -274,11 +279,13 @@ class Watch:
                 lost = fleet.records.nodes().get(str(arguments.get("lost")))
                 if arguments.get("capacity") and lost is not None:
                     to = (await replacement(fleet, lost, step)).name
+                no_node_s = self._no_node_s(job.uid, arguments)
                 wish = RestoreWish(
                     job,
                     to=to,
                     cause="reclaim",
                     detected_at=float(detected) if isinstance(detected, (int, float)) else None,
+                    no_node_s=no_node_s,
                     notice=notice if isinstance(notice, bool) else None,
                     notice_s=float(notice_s) if isinstance(notice_s, (int, float)) else None,
                 )
@@ -287,10 +294,18 @@ class Watch:
                 self._failed(job, run, error)
                 return
         self.trouble.pop(job.uid, None)
+        self.short.pop(job.uid, None)
         self.alerts = {alert for alert in self.alerts if alert[0] != job.uid}
         fleet.ledger.close_item(run, "1", "restored", "", {"node": result.node, "epoch": result.epoch})
         runs.close(fleet, run)
         self.told(f"{job.name} runs on {result.node} again, epoch {result.epoch}")
+
+    def _no_node_s(self, uid: str, arguments: dict[str, object]) -> float:
+        """How long no node could take the job, now that one can; told once, so that failed tries do not count."""
+        detected = arguments.get("detected_at")
+        if arguments.get("short") and self.short.get(uid) is None and isinstance(detected, (int, float)):
+            self.short[uid] = max(0.0, self.fleet.clock.wall() - detected)
+        return self.short.get(uid) or 0.0
 
     def _failed(self, job: Job, run: str, error: ReprieveError) -> None:
         trouble = self.trouble.setdefault(job.uid, Trouble())
