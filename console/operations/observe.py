@@ -19,6 +19,7 @@ from console.operations.view import FleetView, JobRow, NodeRow, OperationRow
 STORE_EVERY_S = 15.0  # how often the store is asked for rehearsals and heartbeats
 FACTS_EVERY_S = 300.0
 CONTROLLER_S = 30.0  # a controller silent for longer (or three of its own beats) is dead
+LIVING = ("unrehearsed", "protected", "overdue", "noticed", "paused", "isolated", "zombie")  # its guard's word
 STATES: tuple[JobState, ...] = get_args(JobState)
 
 
@@ -170,7 +171,8 @@ class Observer:
             else NodeVerdict("unreachable", "not in the fleet")
         )
         state, reason = self.state(job, current, known, verdict, status)
-        if busy is not None and busy.kind in ("restore", "move", "batch", "watch") and state != "protected":
+        lives = status is not None and state in LIVING
+        if busy is not None and busy.kind in ("restore", "move", "batch", "watch") and not lives:
             state, reason = "restoring", busy.step
         row = JobRow(
             job.name,

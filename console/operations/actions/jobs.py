@@ -32,7 +32,10 @@ async def _journalled(
     opened = runs.open_run(fleet, kind, [("1", job.name, {})])
     try:
         result = await work(opened.id, "1")
-    except StillRunningError:
+    except StillRunningError as error:
+        if not fleet.ledger.steps(opened.id, "1"):  # another one works on the job: nothing was begun here
+            fleet.ledger.close_item(opened.id, "1", "refused", error.message, {})
+            runs.close(fleet, opened.id)
         raise
     except ReprieveError as error:
         fleet.ledger.close_item(opened.id, "1", runs.item_state_of(error), error.message, {})

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,7 +17,7 @@ from backends.engines.nsinit import free_start
 from backends.engines.port import Process, RestoreRequest, start_ticks
 from backends.engines.proc import Tree, read_member
 from backends.engines.system.places import EXIT, KEPT, incarnation, outcome, remember
-from backends.engines.system.scratch import places_for
+from backends.engines.system.scratch import layers, mount_flags, places_for
 from backends.engines.system.seized import own_registers, parse_place
 from backends.engines.system.sockets import (
     conflicts,
@@ -165,3 +168,62 @@ def test_directories_of_incarnations_are_few_and_the_living_one_stays(tmp_path: 
     assert outcome(run, Process(me.pid, me.start_ticks + 1)) is None
     (first / EXIT).write_text("garbage")
     assert outcome(run, me) is None
+
+
+MOUNTS = """\
+158 65 254:0 / / rw,relatime - ext4 /dev/vda rw
+164 158 254:0 /x /root/.pyenv/3\\040x ro,nosuid,relatime shared:1 - ext4 /dev/vda rw
+odd
+187 158 0:52 / /run rw,nosuid,nodev,noexec,noatime - tmpfs tmpfs rw
+"""
+
+
+def test_mounts_keep_their_flags() -> None:
+    assert mount_flags(MOUNTS) == {
+        "/": 1 << 21, "/root/.pyenv/3 x": 2 | 1 << 21, "/run": 2 | 4 | 8 | 1 << 10
+    }  # fmt: skip
+
+
+def test_what_is_mounted_below_a_scratch_place_is_laid_over_it_again() -> None:
+    mounts = ["/", "/proc", "/root/.py", "/root-2", "/root/data", "/root/data/deep", "/root/data/run/inner"]
+    assert layers(["/root", "/root/data/run"], mounts) == [
+        ("/root", "overlay"),
+        ("/root/.py", "bind"),
+        ("/root/data", "bind"),
+        ("/root/data/deep", "remount"),
+        ("/root/data/run", "overlay"),
+        ("/root/data/run/inner", "bind"),
+    ]
+    assert layers(["/root/data"], ["/", "/root/data"]) == [("/root/data", "overlay")]
+    assert layers([], mounts) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
+def test_a_rehearsal_sees_what_is_mounted_below_its_place_and_cannot_write_there(tmp_path: Path) -> None:
+    home, disk = tmp_path / "home", tmp_path / "disk"
+    for directory in (home / "mnt", disk, tmp_path / "tree", tmp_path / "work"):
+        directory.mkdir(parents=True)
+    (disk / "python").write_text("there")
+    program = f"""
+import json, os, subprocess
+from pathlib import Path
+from backends.engines.system.scratch import enter, places_for
+subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+subprocess.run(["mount", "--bind", {str(disk)!r}, {str(home / "mnt")!r}], check=True)
+places, made = places_for([{str(home)!r}])
+enter({{"places": places, "tree": {str(tmp_path / "tree")!r}, "work": {str(tmp_path / "work")!r}}})
+Path({str(home / "new")!r}).write_text("scratch")
+seen = Path({str(home / "mnt" / "python")!r}).read_text()
+try:
+    Path({str(home / "mnt" / "python")!r}).write_text("spoilt")
+except OSError as error:
+    print(json.dumps([seen, error.strerror]))
+"""
+    done = subprocess.run(
+        ["unshare", "-m", "-n", sys.executable, "-c", program],
+        capture_output=True, text=True, timeout=60, check=False, env={**os.environ, "PYTHONPATH": str(Path.cwd())},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == ["there", "Read-only file system"]
+    assert (disk / "python").read_text() == "there"
+    assert not (home / "new").exists()
