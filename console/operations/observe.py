@@ -19,7 +19,15 @@ from console.operations.view import FleetView, JobRow, NodeRow, OperationRow
 STORE_EVERY_S = 15.0  # how often the store is asked for rehearsals and heartbeats
 FACTS_EVERY_S = 300.0
 CONTROLLER_S = 30.0  # a controller silent for longer (or three of its own beats) is dead
-LIVING = ("unrehearsed", "protected", "overdue", "noticed", "paused", "isolated", "zombie")  # its guard's word
+LIVING = (
+    "unrehearsed",
+    "protected",
+    "overdue",
+    "noticed",
+    "paused",
+    "isolated",
+    "zombie",
+)  # its guard's word
 STATES: tuple[JobState, ...] = get_args(JobState)
 
 

@@ -7,8 +7,16 @@ from typing import Any
 
 import pytest
 
-from backends.errors import EngineError, IncompatibleError, NoProofError, ReprieveError, UsageError
+from backends.errors import (
+    EngineError,
+    IncompatibleError,
+    NoProofError,
+    ReprieveError,
+    StillRunningError,
+    UsageError,
+)
 from backends.fakes.clock import run
+from backends.ledger.locks import only_runner
 from backends.records.job import Job
 from console.operations import api
 from console.operations.actions.typed import changes_of, job_of
@@ -240,3 +248,17 @@ def test_set_refuses_by_name(text: str) -> None:
     with pytest.raises(UsageError) as caught:
         changes_of([text])
     assert "\n" not in caught.value.message
+
+
+def test_a_restore_that_waits_for_nobody_leaves_nothing_running(practice: Practice) -> None:
+    job = start(practice)
+    fleet = practice.fleet()
+    with (
+        only_runner(fleet.context.state / "locks", f"job.{job.uid}", "job train"),
+        pytest.raises(StillRunningError),
+    ):
+        act(practice, "jobs restore", name="train", to="n1")
+    assert [(row.kind, row.state) for row in view(practice).operations if row.kind == "restore"] == [
+        ("restore", "failed")
+    ]
+    assert view(practice).jobs[0].state == "unrehearsed"
