@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 Document = dict[str, Any]
 MACHINE = ("json", "ndjson", "csv", "yaml", "name")
 TABLES = ("table", "wide")
+_PLAIN = str.maketrans({"–": "-", "−": "-", "·": "-", "→": ">", "…": "~"})  # for terminals that are not UTF-8
 
 _GOOD = ("ok", "protected", "done", "restored", "verified", "finished")
 _WARNING = (
@@ -130,6 +131,10 @@ class Renderer:
 
     def _write(self, text: str) -> None:
         encoding = self.stream.encoding or "utf-8"
+        try:
+            text.encode(encoding)
+        except UnicodeEncodeError:
+            text = text.translate(_PLAIN)  # as wide as before, so that columns stay in line
         self.stream.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
         self.stream.flush()
 

@@ -106,7 +106,12 @@ class Observer:
         fleet, now = self.fleet, self.fleet.clock.wall()
         current = fleet.ledger.jobs()
         operations = self._operations()
-        busy = {row.target: row for row in operations if row.state == "running"}
+        newest: dict[
+            str, OperationRow
+        ] = {}  # a later operation on a job shows that an earlier one was given up
+        for row in sorted(operations, key=lambda each: each.started_at, reverse=True):
+            newest.setdefault(row.target, row)
+        busy = {target: row for target, row in newest.items() if row.state == "running"}
         jobs = tuple(
             self._job_row(job, current.get(job.uid), known.get(job.node), busy.get(name))
             for name, job in fleet.jobs().items()
@@ -179,7 +184,7 @@ class Observer:
             else NodeVerdict("unreachable", "not in the fleet")
         )
         state, reason = self.state(job, current, known, verdict, status)
-        lives = status is not None and state in LIVING
+        lives = (status is not None and state in LIVING) or state == "unprotected"
         if busy is not None and busy.kind in ("restore", "move", "batch", "watch") and not lives:
             state, reason = "restoring", busy.step
         row = JobRow(
@@ -214,9 +219,10 @@ class Observer:
         now = self.fleet.clock.wall()
         saves = self.fleet.ledger.saves(row.uid)
         last = saves[-1] if saves else None
+        over = row.state in ("stopped", "finished")  # nothing runs that could lose work
         return replace(
             row,
-            risk_base_s=max(0.0, now - current.frozen_at),
+            risk_base_s=None if over else max(0.0, now - current.frozen_at),
             observed_at=now,
             freeze_s=last.freeze_s if last is not None else None,
             size_bytes=last.size_bytes if last is not None else None,

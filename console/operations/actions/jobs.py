@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import getpass
 from collections.abc import Awaitable, Callable
@@ -23,6 +24,7 @@ from console.operations.flows import save as saving
 from planner.quantities import format_duration
 
 T = TypeVar("T")
+INTERRUPTED = "interrupted; the job is as its row shows, and the same command can be given again"
 
 
 async def _journalled(
@@ -36,6 +38,10 @@ async def _journalled(
         if not fleet.ledger.steps(opened.id, "1"):  # another one works on the job: nothing was begun here
             fleet.ledger.close_item(opened.id, "1", "refused", error.message, {})
             runs.close(fleet, opened.id)
+        raise
+    except (asyncio.CancelledError, KeyboardInterrupt):
+        fleet.ledger.close_item(opened.id, "1", "cancelled", INTERRUPTED, {})
+        runs.close(fleet, opened.id)
         raise
     except ReprieveError as error:
         fleet.ledger.close_item(opened.id, "1", runs.item_state_of(error), error.message, {})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from backends.ledger.locks import only_runner
 from backends.records.job import Job
 from console.operations import api
 from console.operations.actions.typed import changes_of, job_of
+from console.operations.common import runs
 from console.operations.observe import Observer
 from console.operations.view import FleetView
 from tests.support.operations import STORE, Practice
@@ -262,3 +264,41 @@ def test_a_restore_that_waits_for_nobody_leaves_nothing_running(practice: Practi
         ("restore", "failed")
     ]
     assert view(practice).jobs[0].state == "unrehearsed"
+
+
+def test_an_interrupted_move_is_closed_and_the_job_can_be_brought_back(
+    practice: Practice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start(practice)
+
+    async def cut(*_words: Any, **_named: Any) -> None:
+        raise asyncio.CancelledError
+
+    with monkeypatch.context() as patch:
+        patch.setattr("console.operations.flows.move.restore", cut)
+        with pytest.raises(asyncio.CancelledError):
+            act(practice, "jobs move", name="train", to="n1")
+    shown = view(practice)
+    assert [(row.kind, row.state) for row in shown.operations if row.kind == "move"] == [
+        ("move", "cancelled")
+    ]
+    assert shown.jobs[0].state == "stopped"
+    act(practice, "jobs restore", name="train", to="n1")
+    assert view(practice).jobs[0].node == "n1"
+
+
+def test_a_given_up_operation_hides_nothing_and_a_stopped_job_risks_nothing(practice: Practice) -> None:
+    start(practice)
+    runs.open_run(practice.fleet(), "move", [("1", "train", {})])  # its console was killed
+    practice.clock.advance(5)
+    act(practice, "jobs save", name="train")
+    assert view(practice).jobs[0].state == "unrehearsed"
+    act(practice, "jobs stop", name="train")
+    practice.nodes["n0"].reclaim()
+    practice.clock.advance(500)
+    row = view(practice).jobs[0]
+    assert (row.state, row.risk_base_s) == ("stopped", None)
+    act(practice, "jobs restore", name="train", to="n1")
+    runs.open_run(practice.fleet(), "restore", [("1", "train", {})])
+    act(practice, "jobs unprotect", name="train")
+    assert view(practice).jobs[0].state == "unprotected"
