@@ -88,7 +88,8 @@ class SshLink:
         if done.status != 0:
             raise UnreachableError(
                 f"node {self.node.name}: the call {verb} did not happen: exit {done.status}, "
-                f"{clean(done.stderr.strip()[-200:]) or 'no message'}"
+                f"{clean(done.stderr.strip()[-200:]) or 'no message'}",
+                hint=f"if its guard is down: reprieve fleet install {self.node.name}; its jobs run on meanwhile",
             )
         answer = loads(done.stdout, what=what, limit=STATUS_LIMIT)
         self._own(answer, what)

@@ -241,5 +241,6 @@ def _scalar(text: str) -> Any:
 
 def test_a_dash_stays_one_column_wide_where_it_cannot_be_written() -> None:
     raw = io.BytesIO()
-    Renderer(io.TextIOWrapper(raw, encoding="latin-1"), "table").document({"a": None, "b": "x → y…"})
+    stream = io.TextIOWrapper(raw, encoding="latin-1")
+    Renderer(stream, "table").document({"a": None, "b": "x → y…"})
     assert raw.getvalue().decode("latin-1").split() == ["a", "-", "b", "x", ">", "y~"]
