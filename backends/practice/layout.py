@@ -10,6 +10,7 @@ from backends.clouds.practice.cloud import IDENTITY
 from backends.errors import UsageError
 from backends.xdg import base, private
 
+_TRIES = 1000  # each goes on behind the file that was gone
 _MARKER = "practice-fleet"
 _TEXT = "This directory belongs to a practice fleet; its next start empties it.\n"
 
@@ -104,6 +105,19 @@ class Layout:
             if path.name in (_MARKER, self.lock.name):
                 continue
             if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path)
+                _remove_tree(path)
             else:
                 path.unlink(missing_ok=True)
+
+
+def _remove_tree(path: Path) -> None:
+    """Remove a tree from which another program (the fleet's terminal, as it ends) may be removing too."""
+    for _ in range(_TRIES):
+        try:
+            shutil.rmtree(path)
+        except FileNotFoundError:
+            if not path.exists():
+                return
+        else:
+            return
+    shutil.rmtree(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import stat
 from pathlib import Path
 
@@ -179,3 +180,22 @@ def test_a_daemon_that_fails_says_why_and_leaves_nothing(
     )
     with pytest.raises(ReprieveError, match="was not ready within 1 s"):
         launch.start(tmp_path / "f", 1, timeout_s=1.0)
+
+
+def test_emptying_goes_on_when_another_program_empties_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layout = Layout(tmp_path / "new")
+    layout.claim()
+    (layout.store / "deep").mkdir(parents=True)
+    real, tries = shutil.rmtree, []
+
+    def raced(path: Path) -> None:
+        tries.append(path)
+        if len(tries) < 3:
+            raise FileNotFoundError(2, "No such file or directory", "3.18")
+        real(path)
+
+    monkeypatch.setattr("backends.practice.layout.shutil.rmtree", raced)
+    layout.empty()
+    assert sorted(path.name for path in layout.directory.iterdir()) == ["practice-fleet"]
