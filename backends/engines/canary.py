@@ -7,6 +7,7 @@ a tiny process with a TCP listener, a UDP socket, a socket pair and a file, by t
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import shutil
@@ -48,7 +49,21 @@ def key_of(tool: CriuTool) -> str:
 
 
 def ready(engine: Engine, tool: CriuTool, run: Path, clock: Clock) -> Verdict:
-    """The canary's verdict; success is remembered in `run` per tool and kernel: a node pays once (about a second)."""
+    """The canary's verdict; success is remembered in `run` per tool and kernel: a node pays once (about a second).
+
+    One at a time: who asks meanwhile (facts for a screen, a job that begins) waits and gets the remembered answer.
+    """
+    try:
+        run.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with (run / "canary.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            return _ready(engine, tool, run, clock)
+    except OSError as error:
+        text = f"CRIU could not be tried on this node: {clean(error)}"
+        return Verdict("impossible", (text,), None, "criu")
+
+
+def _ready(engine: Engine, tool: CriuTool, run: Path, clock: Clock) -> Verdict:
     memory = run / "canary.json"
     key = key_of(tool)
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
@@ -68,7 +83,6 @@ def ready(engine: Engine, tool: CriuTool, run: Path, clock: Clock) -> Verdict:
 def _try(engine: Engine, run: Path, clock: Clock) -> Verdict:
     if os.geteuid() != 0:
         return Verdict("impossible", ("CRIU needs root on the node: run the guard as root",), None, "criu")
-    run.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         with tempfile.TemporaryDirectory(dir=run, prefix="canary-") as folder:
             _save_and_restore(engine, Path(folder), clock)

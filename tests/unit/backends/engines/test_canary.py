@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -65,3 +67,34 @@ def test_success_is_remembered_for_this_tool_and_kernel_only(
     (tmp_path / "canary.json").write_text("garbage")
     assert canary.ready(fake, TOOL, tmp_path, SystemClock()).answer == "ok"
     assert len(tried) == 3
+
+
+def test_two_who_ask_at_once_do_not_clear_away_each_other_s_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[str] = []
+    begun = threading.Event()
+
+    def slow(_engine: object, run: Path, _clock: object) -> Verdict:
+        tried.append("x")
+        place = run / f"canary.{len(tried)}"
+        place.mkdir()
+        begun.set()
+        time.sleep(0.2)  # long enough for the other one to come by
+        return Verdict("ok" if place.is_dir() else "impossible", (), None, "criu")
+
+    monkeypatch.setattr(canary, "_try", slow)
+    fake, answers = FakeEngine(SystemClock()), []
+
+    def ask() -> None:
+        answers.append(canary.ready(fake, TOOL, tmp_path, SystemClock()).answer)
+
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    threads[0].start()
+    assert begun.wait(20)
+    for thread in threads[1:]:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert answers == ["ok", "ok", "ok"]
+    assert tried == ["x"], "who waited took the remembered answer"
