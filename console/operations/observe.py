@@ -106,12 +106,10 @@ class Observer:
         fleet, now = self.fleet, self.fleet.clock.wall()
         current = fleet.ledger.jobs()
         operations = self._operations()
-        newest: dict[
-            str, OperationRow
-        ] = {}  # a later operation on a job shows that an earlier one was given up
-        for row in sorted(operations, key=lambda each: each.started_at, reverse=True):
-            newest.setdefault(row.target, row)
-        busy = {target: row for target, row in newest.items() if row.state == "running"}
+        newest: dict[str, OperationRow] = {}  # a later one shows that an earlier one was given up
+        for operation in sorted(operations, key=lambda each: each.started_at, reverse=True):
+            newest.setdefault(operation.target, operation)
+        busy = {name: each for name, each in newest.items() if each.state == "running"}
         jobs = tuple(
             self._job_row(job, current.get(job.uid), known.get(job.node), busy.get(name))
             for name, job in fleet.jobs().items()
