@@ -312,7 +312,8 @@ def _kind(target: str, facts: os.stat_result) -> Kind:
         major = os.major(facts.st_rdev)
         return (
             "tty"
-            if major in (4, 136, 137, 138, 139, 140, 141, 142, 143) or target == "/dev/ptmx"
+            if major in (4, 136, 137, 138, 139, 140, 141, 142, 143)
+            or target in ("/dev/ptmx", "/dev/pts/ptmx")
             else "device"
         )
     return "unknown"

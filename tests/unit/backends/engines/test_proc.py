@@ -6,6 +6,7 @@ import base64
 import json
 import os
 import socket
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backends.engines.proc import (
+    _kind,
     children,
     parse_arguments,
     parse_map,
@@ -167,3 +169,10 @@ def test_a_zombie_is_no_member() -> None:
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
     assert read_member(child.pid) is None
     child.wait()
+
+
+@pytest.mark.parametrize("name", ["/dev/ptmx", "/dev/pts/ptmx"])
+def test_both_names_of_a_terminal_s_master_are_known(name: str) -> None:
+    facts = os.stat_result((stat.S_IFCHR | 0o666, 0, 0, 1, 0, 0, 0, 0, 0, 0), {"st_rdev": os.makedev(5, 2)})
+    assert _kind(name, facts) == "tty"
+    assert _kind("/dev/other", facts) == "device"
