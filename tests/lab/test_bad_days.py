@@ -98,7 +98,7 @@ def test_a_store_that_fills_up_stops_no_job_and_takes_no_save(fleet: Lab) -> Non
         assert "No space left on device" in fleet.show("full")["reason"]
         fleet.moves("full")
         stands = fleet.checkpoints("full")[0]
-        assert fleet.cli("checkpoints", "verify", f"full/{stands}").code == 0
+        fleet.cli("checkpoints", "verify", "full", stands, "--full")
     finally:
         fleet.act("store_full", on=False)
     saved = fleet.cli("jobs", "save", "full", "--yes", "-o", "json").document
@@ -116,7 +116,9 @@ def test_a_guard_killed_while_its_job_is_frozen_leaves_no_job_frozen(fleet: Lab)
     until("it is frozen for a save", entry.exists)
     os.kill(guard, signal.SIGKILL)
     saved = None
-    fleet.moves("ice", MAX_FREEZE_S + 30)  # frozen for MAX_FREEZE_S at most; the rest is patience with this machine
+    fleet.moves(
+        "ice", MAX_FREEZE_S + 30
+    )  # frozen for MAX_FREEZE_S at most; the rest is patience with this machine
     assert list(fleet.processes("ice")) == [pid]
 
     def again() -> bool:
