@@ -141,9 +141,9 @@ def guard_of(pid: int) -> int:
         if entry.name.isdigit():
             try:
                 words = (entry / "cmdline").read_bytes().split(b"\0")
-                if b"backends.guard" in b" ".join(words) and (entry / "ns/mnt").readlink() == space:
-                    if b"backends.guard.watchdog" not in words:
-                        return int(entry.name)
+                ours = (entry / "ns/mnt").readlink() == space and b"backends.guard.watchdog" not in words
+                if ours and b"backends.guard" in b" ".join(words):
+                    return int(entry.name)
             except OSError:
                 continue
     raise AssertionError(f"no guard beside process {pid}")

@@ -154,6 +154,11 @@ class Story:
     async def _until_reclaim(self, before: int, name: str) -> None:
         deadline = self.fleet.clock.monotonic() + PATIENCE_S
         while len(self._reclaims()) <= before:
+            known = self.fleet.ledger.jobs().get(self.fleet.job(name).uid)
+            if known is not None and known.state == "finished":
+                raise ReprieveError(
+                    f"{name} ended before its host was taken", hint="give the jobs more --steps"
+                )
             if self.fleet.clock.monotonic() > deadline:
                 raise ReprieveError(
                     f"{name} did not come back within {PATIENCE_S:.0f} s", hint="reprieve events list"
