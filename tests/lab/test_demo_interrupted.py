@@ -20,7 +20,7 @@ from tests.support.practice import Machine, hold_namespaces, namespaces_of, proc
 pytestmark = pytest.mark.lab
 ENDS_S = 60.0
 # (from, to) seconds after the start, a moment drawn from each: starting, installing, first saves, a loss, a restore
-STRETCHES = ((0.0, 1.0), (1.0, 4.0), (4.0, 9.0), (9.0, 20.0), (20.0, 32.0))
+STRETCHES = ((0.0, 1.0), (1.0, 5.0), (5.0, 12.0), (12.0, 22.0))
 IMPATIENT_S = 0.2
 
 

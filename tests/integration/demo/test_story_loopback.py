@@ -38,35 +38,36 @@ def open_directory() -> Iterator[Path]:
 def test_the_story_runs_for_a_user_without_rights(open_directory: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("not root: this user has no rights already, see the test above")
-    argv, packages = python_of_others()
-    state = open_directory / "state"
-    environ = {**environment(state), **packages, "HOME": str(open_directory), "TMPDIR": str(open_directory)}
-    environ["XDG_CACHE_HOME"] = str(open_directory / "cache")
-    document = play([*argv, "-m", "console.cli.main"], state, environ, user=NOBODY)
+    program = python_for_others(open_directory)
+    state, place = open_directory / "state", str(open_directory)
+    environ = {**environment(state), "HOME": place, "TMPDIR": place, "XDG_CACHE_HOME": f"{place}/cache"}
+    document = play([str(program), "-m", "console.cli.main"], state, environ, user=NOBODY)
     check(document, "loopback", "signal")
     assert document["reason"].startswith("not root")
 
 
-def python_of_others() -> tuple[list[str], dict[str, str]]:
-    """A Python with our packages that others may run: this one, or the machine's of the same version; else skip."""
-    packages = {"PYTHONPATH": sysconfig.get_path("purelib")}
-    for program, extra in ((sys.executable, {}), ("/usr/bin/python3", packages)):
-        done = subprocess.run(
-            [program, "-c", "import sys, asyncssh, console.cli.main; print(sys.version_info[:2])"],
-            cwd=ROOT, env={"PATH": os.environ["PATH"], **extra}, capture_output=True, text=True, timeout=60,
-            user=NOBODY, group=NOBODY, extra_groups=[], check=False,
-        ) if os.access(program, os.X_OK) and may_run(program) else None  # fmt: skip
-        if done is not None and done.stdout.strip() == str(sys.version_info[:2]):
-            return [program], extra
-    pytest.skip(f"no Python with our packages that user {NOBODY} may run")
+def python_for_others(place: Path) -> Path:
+    """A Python with our packages that others may run, in a virtual environment under `place`; else skip by name."""
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    for number, program in enumerate((sys.executable, f"/usr/bin/python{version}")):
+        made = place / f"venv{number}"
+        if not Path(program).exists():
+            continue
+        subprocess.run([program, "-m", "venv", "--without-pip", made], timeout=60, check=True)
+        (packages,) = made.glob("lib/python*/site-packages")
+        (packages / "ours.pth").write_text(sysconfig.get_path("purelib") + "\n")
+        if imports(made / "bin" / "python"):
+            return made / "bin" / "python"
+    pytest.skip(f"no Python {version} with our packages that user {NOBODY} may run")
 
 
-def may_run(program: str) -> bool:
-    """Whether a user without rights gets to the program at all."""
+def imports(program: Path) -> bool:
+    """Whether a user without rights gets to the program, and the program to our packages."""
     try:
-        subprocess.run(
-            [program, "-c", ""], user=NOBODY, group=NOBODY, extra_groups=[], timeout=20, check=False
-        )
+        done = subprocess.run(
+            [program, "-c", "import asyncssh, numpy, console.cli.main"], cwd=ROOT, capture_output=True, timeout=60,
+            user=NOBODY, group=NOBODY, extra_groups=[], check=False,
+        )  # fmt: skip
     except OSError:
         return False
-    return True
+    return done.returncode == 0
