@@ -60,10 +60,11 @@ class Observer:
             return
         found = StoreKnown(at=now)
         try:
-            if fleet.context.store:
-                beats = await fleet.blocking(fleet.truth_at(fleet.context.store).controllers)
+            for store in fleet.stores():
+                beats = await fleet.blocking(fleet.truth_at(store).controllers)
                 for name, document in beats.items():
-                    found.controllers[name] = parse_utc(str(document.get("at")))
+                    at = parse_utc(str(document.get("at")))
+                    found.controllers[name] = max(at, found.controllers.get(name, at))
                     every = document.get("every_s")
                     found.beats_s[name] = (
                         float(every) if isinstance(every, (int, float)) else CONTROLLER_S / 3

@@ -57,6 +57,7 @@ class Watch:
     alerts: set[tuple[str, str]] = field(default_factory=set)
     stopping: bool = False
     dry_run: bool = False  # nothing is written
+    silent: set[str] = field(default_factory=set)  # nodes whose silence was told
 
     def __post_init__(self) -> None:
         self.poller = Poller(self.fleet, self.limits)
@@ -105,16 +106,14 @@ class Watch:
                 self._begin(job, run.id, item.arguments)
 
     async def beat(self) -> None:
-        """The heartbeat in the store, by which every screen knows that a controller lives."""
-        store = self.fleet.context.store
-        if not store:
-            return
+        """The heartbeat in the fleet's stores, by which every screen knows that a controller lives."""
         document = {"at": self.fleet.now_text(), "every_s": self.every_s, "fleet": self.fleet.context.name}
-        try:
-            truth = self.fleet.truth_at(store)
-            await self.fleet.blocking(truth.heartbeat, self.fleet.who, document)
-        except (StoreError, UnreachableError) as error:
-            self.alert("store", f"the heartbeat cannot be written: {error.message}")
+        for store in self.fleet.stores():
+            try:
+                truth = self.fleet.truth_at(store)
+                await self.fleet.blocking(truth.heartbeat, self.fleet.who, document)
+            except (StoreError, UnreachableError) as error:
+                self.alert("store", f"the heartbeat cannot be written: {error.message}")
 
     # -- looking --------------------------------------------------------------------------------------------------
 
@@ -124,6 +123,7 @@ class Watch:
         current = self.fleet.ledger.jobs()
         verdicts = {name: self.poller.verdict(each) for name, each in known.items()}
         self._losses(known, verdicts)
+        self._silences(verdicts)
         watched = []
         for job in self.fleet.jobs().values():
             if job.uid:
@@ -144,6 +144,18 @@ class Watch:
                 self.fleet.tell("node.lost", f"{name} is lost: {verdict.reason}", node=name, data=data)
             elif verdict.state != "lost":
                 self.lost_at.pop(name, None)
+
+    def _silences(self, verdicts: dict[str, NodeVerdict]) -> None:
+        """Say once that a node is silent, what that means for its jobs, and when it answers again."""
+        for name, verdict in verdicts.items():
+            if verdict.state == "unreachable" and name not in self.silent:
+                self.silent.add(name)
+                jobs = [job.name for job in self.fleet.jobs().values() if job.uid and job.node == name]
+                held = f"; without proof that it is gone {', '.join(jobs)} is not restored" if jobs else ""
+                self.told(f"node {name} does not answer: {verdict.reason}{held}")
+            elif verdict.state in ("ok", "cordoned", "not_ready") and name in self.silent:
+                self.silent.discard(name)
+                self.told(f"node {name} answers again")
 
     def _told_before(self, node: str) -> bool:
         """Whether the history's last word on this node is its loss: an earlier controller told it."""
