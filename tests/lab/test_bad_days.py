@@ -37,6 +37,7 @@ def test_a_partition_proves_nothing_and_nothing_is_restored(fleet: Lab) -> None:
         assert "the provider says running" in refused.err
         assert "--i-know-it-is-dead cut" in refused.err
         assert "nothing to do" in fleet.cli("watch", "--once", "--yes").out
+        until("the job is called unreachable", lambda: fleet.show("cut")["state"] == "unreachable")
         shown = fleet.show("cut")
         assert shown["state"] in ("unreachable", "waiting_proof")
         assert "host-a" in shown["reason"]

@@ -26,14 +26,14 @@ IMPATIENT_S = 0.2
 
 @pytest.mark.parametrize("stretch", STRETCHES, ids=lambda pair: f"{pair[0]:.0f}-{pair[1]:.0f}s")
 def test_ctrl_c_at_a_random_moment_leaves_nothing(stretch: tuple[float, float], tmp_path: Path) -> None:
-    interrupt(stretch, tmp_path)
+    check_nothing_is_left(stretch, tmp_path)
 
 
 def test_ctrl_c_pressed_again_and_again_leaves_nothing_either(tmp_path: Path) -> None:
-    interrupt((4.0, 12.0), tmp_path, times=4)
+    check_nothing_is_left((4.0, 12.0), tmp_path, times=4)
 
 
-def interrupt(stretch: tuple[float, float], tmp_path: Path, times: int = 1) -> None:
+def check_nothing_is_left(stretch: tuple[float, float], tmp_path: Path, times: int = 1) -> None:
     """Press Ctrl-C at a moment of `stretch` and look for anything that is left."""
     reason = abilities.why_no_namespaces()
     if reason is not None:

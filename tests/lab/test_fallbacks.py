@@ -47,7 +47,7 @@ def first_lines(
     return line.rstrip("\n"), said.splitlines()
 
 
-def is_loopback(line: str, said: list[str], *reasons: str) -> None:
+def check_loopback(line: str, said: list[str], *reasons: str) -> None:
     """One plain line with the reason, the next best fleet, no traceback."""
     assert line.startswith("practice fleet of 2 hosts · loopback: "), (line, said)
     for reason in reasons:
@@ -56,12 +56,12 @@ def is_loopback(line: str, said: list[str], *reasons: str) -> None:
 
 
 def test_without_root(tmp_path: Path) -> None:
-    is_loopback(*first_lines(tmp_path, NOT_ROOT), "not root: namespaces and CRIU need it")
+    check_loopback(*first_lines(tmp_path, NOT_ROOT), "not root: namespaces and CRIU need it")
 
 
 def test_without_the_tools(tmp_path: Path) -> None:
     line, said = first_lines(tmp_path, MAIN, extra={"PATH": "/nowhere"})
-    is_loopback(line, said, "the tool unshare (util-linux) is not on this machine")
+    check_loopback(line, said, "the tool unshare (util-linux) is not on this machine")
 
 
 def test_without_a_way_to_fetch_criu(tmp_path: Path) -> None:
@@ -69,25 +69,25 @@ def test_without_a_way_to_fetch_criu(tmp_path: Path) -> None:
     tools.mkdir()
     (tools / "unshare").symlink_to(str(shutil.which("unshare")))
     line, said = first_lines(tmp_path, MAIN, extra={"PATH": str(tools)})
-    is_loopback(line, said, "apt-get is not on this machine")
+    check_loopback(line, said, "apt-get is not on this machine")
 
 
 @pytest.mark.skipif(not FRESH_KERNEL, reason="every CRIU is new enough for this kernel")
 def test_with_an_old_criu(tmp_path: Path) -> None:
     line, said = first_lines(tmp_path, OLD)
-    is_loopback(line, said, f"CRIU 3.17.1 is too old for kernel {os.uname().release}", "or newer is needed")
+    check_loopback(line, said, f"CRIU 3.17.1 is too old for kernel {os.uname().release}", "or newer is needed")
 
 
 def test_without_a_package_source(tmp_path: Path) -> None:
     hidden = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /etc/apt && exec "$@"', "sh")
     line, said = first_lines(tmp_path, MAIN, hidden)
-    is_loopback(line, said, "this machine has no Debian package source")
+    check_loopback(line, said, "this machine has no Debian package source")
 
 
 def test_without_a_network(tmp_path: Path) -> None:
     alone = ("unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh")
     line, said = first_lines(tmp_path, MAIN, alone)
-    is_loopback(line, said, "Debian's packages cannot be reached")
+    check_loopback(line, said, "Debian's packages cannot be reached")
 
 
 def test_who_asks_for_namespaces_without_root_is_told_so(tmp_path: Path) -> None:
