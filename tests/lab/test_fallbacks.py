@@ -75,7 +75,9 @@ def test_without_a_way_to_fetch_criu(tmp_path: Path) -> None:
 @pytest.mark.skipif(not FRESH_KERNEL, reason="every CRIU is new enough for this kernel")
 def test_with_an_old_criu(tmp_path: Path) -> None:
     line, said = first_lines(tmp_path, OLD)
-    check_loopback(line, said, f"CRIU 3.17.1 is too old for kernel {os.uname().release}", "or newer is needed")
+    check_loopback(
+        line, said, f"CRIU 3.17.1 is too old for kernel {os.uname().release}", "or newer is needed"
+    )
 
 
 def test_without_a_package_source(tmp_path: Path) -> None:

@@ -77,7 +77,9 @@ def test_time_spent_on_a_silent_node_is_no_wait_for_capacity(practice: Practice)
     practice.running_job("train", "n0")
 
     def cut() -> None:
-        practice.nodes["n3"].partitioned = True  # asked whether it could take the job, it lets the controller wait
+        practice.nodes[
+            "n3"
+        ].partitioned = True  # asked whether it could take the job, it lets the controller wait
 
     watch_for(practice, 90, {5: cut, 10: lambda: practice.reclaim("n0")})
     reclaim = practice.fleet().ledger.reclaims()[0]
