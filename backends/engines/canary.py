@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,25 +52,44 @@ def key_of(tool: CriuTool) -> str:
 def ready(engine: Engine, tool: CriuTool, run: Path, clock: Clock) -> Verdict:
     """The canary's verdict; success is remembered in `run` per tool and kernel: a node pays once (about a second).
 
-    One at a time: who asks meanwhile (facts for a screen, a job that begins) waits and gets the remembered answer.
+    Jobs that start at the same moment wait for one canary: it restores into `run`, where a second one would meet it.
     """
+    memory = run / "canary.json"
+    if _works(memory, key_of(tool)):
+        return Verdict("ok", (), None, "criu")
+    if os.geteuid() != 0:
+        return Verdict("impossible", ("CRIU needs root on the node: run the guard as root",), None, "criu")
     try:
         run.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with (run / "canary.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            return _ready(engine, tool, run, clock)
+        with _alone(run / "canary.lock"):
+            return _first(engine, tool, run, clock)
     except OSError as error:
         text = f"CRIU could not be tried on this node: {clean(error)}"
         return Verdict("impossible", (text,), None, "criu")
 
 
-def _ready(engine: Engine, tool: CriuTool, run: Path, clock: Clock) -> Verdict:
-    memory = run / "canary.json"
-    key = key_of(tool)
+@contextlib.contextmanager
+def _alone(lock: Path) -> Iterator[None]:
+    """Hold the canary's lock against other threads and processes."""
+    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _works(memory: Path, key: str) -> bool:
+    """Whether an earlier canary of this tool and kernel worked."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        known = json.loads(memory.read_text("utf-8"))
-        if known["works"] == key:
-            return Verdict("ok", (), None, "criu")
+        return bool(json.loads(memory.read_text("utf-8"))["works"] == key)
+    return False
+
+
+def _first(engine: Engine, tool: CriuTool, run: Path, clock: Clock) -> Verdict:
+    memory, key = run / "canary.json", key_of(tool)
+    if _works(memory, key):  # another one was first
+        return Verdict("ok", (), None, "criu")
     verdict = _try(engine, run, clock)
     if verdict.answer == "ok":
         with contextlib.suppress(OSError):
@@ -81,8 +101,6 @@ def _ready(engine: Engine, tool: CriuTool, run: Path, clock: Clock) -> Verdict:
 
 
 def _try(engine: Engine, run: Path, clock: Clock) -> Verdict:
-    if os.geteuid() != 0:
-        return Verdict("impossible", ("CRIU needs root on the node: run the guard as root",), None, "criu")
     try:
         with tempfile.TemporaryDirectory(dir=run, prefix="canary-") as folder:
             _save_and_restore(engine, Path(folder), clock)
@@ -91,9 +109,6 @@ def _try(engine: Engine, run: Path, clock: Clock) -> Verdict:
         return Verdict(
             "impossible", (f"CRIU does not work on this node: {error.message}{remedy}",), None, "criu"
         )
-    except OSError as error:
-        text = f"CRIU could not be tried on this node: {clean(error)}"
-        return Verdict("impossible", (text,), None, "criu")
     return Verdict("ok", (), None, "criu")
 
 

@@ -146,6 +146,10 @@ def start(
             f"--cache={place}", f"--pool={pool}", *(f"--bind={path}" for path in (*binds, *_examples())),
         ]  # fmt: skip
         running = _spawn(layout, chosen, argv, lock, clock, timeout_s)
+    except (KeyboardInterrupt, SystemExit):  # the user's own wish: no log is needed to see why
+        with _interrupts_held():
+            layout.empty()
+        raise
     finally:
         os.close(lock)  # the daemon holds its own copy
     try:

@@ -52,6 +52,11 @@ def terminate_cleanly() -> None:
     signal.signal(signal.SIGTERM, handler)
 
 
+def only_end() -> None:
+    """From here on the program only ends: Ctrl-C pressed again is not heard, so that its last word is a plain one."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
 def unexpected(error: BaseException, clock: Clock) -> ReprieveError:
     """The error object for a fault of the program: one line that names the log with the traceback (0600)."""
     what = f"unexpected {type(error).__name__}: {clean(error)}"

@@ -43,6 +43,7 @@ def run(argv: list[str]) -> int:
         narrator.error(error)
         return error.exit_code
     except KeyboardInterrupt:
+        exits.only_end()
         narrator.say("interrupted")
         return exits.INTERRUPTED
     except exits.Terminated:

@@ -27,7 +27,7 @@ COMMANDS: tuple[Command, ...] = (
             _MODE,
             Argument(
                 "steps",
-                "length of the two jobs in steps, at least 100 (default 700, about a minute)",
+                "length of the two jobs in steps, at least 400 (default 700, about a minute)",
                 kind="int",
             ),
         ),

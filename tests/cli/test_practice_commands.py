@@ -75,3 +75,14 @@ def test_down_ends_it_from_another_terminal(tmp_path: Path, up: subprocess.Popen
     assert up.wait(30) == 0
     assert wait_until(lambda: not processes_naming(str(tmp_path)))
     assert reprieve(tmp_path, "practice", "down").err == "no practice fleet runs\n"
+
+
+def test_a_demo_without_a_terminal_asks_for_headless(tmp_path: Path) -> None:
+    ran = reprieve(tmp_path, "demo")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == "error: demo needs a terminal for the console\nhint: add --headless\n"
+    machine = reprieve(tmp_path, "demo", "-o", "json")
+    assert (machine.code, machine.out) == (2, "")
+    told = json.loads(machine.err)
+    assert (told["code"], told["kind"], told["hint"]) == (2, "usage", "add --headless")
+    assert not (tmp_path / "state").exists()

@@ -37,6 +37,7 @@ def test_a_partition_proves_nothing_and_nothing_is_restored(fleet: Lab) -> None:
         assert "the provider says running" in refused.err
         assert "--i-know-it-is-dead cut" in refused.err
         assert "nothing to do" in fleet.cli("watch", "--once", "--yes").out
+        until("the job is called unreachable", lambda: fleet.show("cut")["state"] == "unreachable")
         shown = fleet.show("cut")
         assert shown["state"] in ("unreachable", "waiting_proof")
         assert "host-a" in shown["reason"]
@@ -98,7 +99,7 @@ def test_a_store_that_fills_up_stops_no_job_and_takes_no_save(fleet: Lab) -> Non
         assert "No space left on device" in fleet.show("full")["reason"]
         fleet.moves("full")
         stands = fleet.checkpoints("full")[0]
-        assert fleet.cli("checkpoints", "verify", f"full/{stands}").code == 0
+        fleet.cli("checkpoints", "verify", "full", stands, "--full")
     finally:
         fleet.act("store_full", on=False)
     saved = fleet.cli("jobs", "save", "full", "--yes", "-o", "json").document
@@ -141,9 +142,9 @@ def guard_of(pid: int) -> int:
         if entry.name.isdigit():
             try:
                 words = (entry / "cmdline").read_bytes().split(b"\0")
-                if b"backends.guard" in b" ".join(words) and (entry / "ns/mnt").readlink() == space:
-                    if b"backends.guard.watchdog" not in words:
-                        return int(entry.name)
+                ours = (entry / "ns/mnt").readlink() == space and b"backends.guard.watchdog" not in words
+                if ours and b"backends.guard" in b" ".join(words):
+                    return int(entry.name)
             except OSError:
                 continue
     raise AssertionError(f"no guard beside process {pid}")

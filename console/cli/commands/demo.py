@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from console.cli.invocation import Invocation
 
 Document = dict[str, Any]
-LEAST_STEPS = 100  # a job that ends before it is lost has no story
+LEAST_STEPS = 400  # a job that ends before it is lost has no story
 
 
 def run(invocation: Invocation) -> int:

@@ -86,7 +86,7 @@ def judge_node(witness: Witness, limits: Limits) -> NodeVerdict:
     if witness.silence_s >= limits.unreachable_s:
         return NodeVerdict("unreachable", f"silent for {witness.silence_s:.0f} s; {said}")
     if witness.silence_s >= limits.late_s:
-        return NodeVerdict("late", f"silent for {witness.silence_s:.0f} s")
+        return NodeVerdict("late", f"silent for {witness.silence_s:.0f} s; {said}")
     return NodeVerdict("cordoned", "cordoned by the operator") if witness.cordoned else NodeVerdict("ok")
 
 

@@ -10,15 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from backends.clean import clean
 from backends.clouds.practice.client import PracticeClient
 from backends.errors import ReprieveError
-from backends.nodes.ssh import SshLink
-from backends.practice import rehearsed
 from backends.records.status import JobStatus
 from console.operations.actions.jobs import rehearse as rehearse_action
 from console.operations.common import runs
 from console.operations.demo.cast import Role
+from console.operations.demo.stage import Stage
 from console.operations.fleet import Fleet
 from console.operations.flows.protect import protect
 from console.operations.flows.watch import Watch
@@ -40,6 +38,7 @@ class Story:
     said: Said
     detail: Said
     rehearse: bool = False
+    stage: Stage = field(default_factory=Stage)
     census: dict[str, int] = field(default_factory=dict)  # job → most live processes seen at once
     notices: dict[str, bool] = field(default_factory=dict)  # host → whether its end was announced
 
@@ -48,7 +47,8 @@ class Story:
         begun = self.fleet.clock.monotonic()
         described = await self.client.acall("describe")
         expected = {
-            role.job.name: asyncio.create_task(rehearsed.uninterrupted(role.plain_run)) for role in self.roles
+            role.job.name: asyncio.create_task(self.stage.uninterrupted(role.plain_run))
+            for role in self.roles
         }
         try:
             await self._prepare()
@@ -107,7 +107,7 @@ class Story:
         store = Path((self.fleet.context.store or "").removeprefix("file://"))
         while True:
             for role in self.roles:
-                found = await asyncio.to_thread(rehearsed.living, role.directory, store)
+                found = await self.fleet.blocking(self.stage.living, role.directory, store)
                 self.census[role.job.name] = max(self.census.get(role.job.name, 0), len(found))
             await self.fleet.clock.pause(0.5)
 
@@ -154,6 +154,11 @@ class Story:
     async def _until_reclaim(self, before: int, name: str) -> None:
         deadline = self.fleet.clock.monotonic() + PATIENCE_S
         while len(self._reclaims()) <= before:
+            known = self.fleet.ledger.jobs().get(self.fleet.job(name).uid)
+            if known is not None and known.state == "finished":
+                raise ReprieveError(
+                    f"{name} ended before its host was taken", hint="give the jobs more --steps"
+                )
             if self.fleet.clock.monotonic() > deadline:
                 raise ReprieveError(
                     f"{name} did not come back within {PATIENCE_S:.0f} s", hint="reprieve events list"
@@ -196,11 +201,7 @@ class Story:
     async def _ending(self, role: Role, expected: str) -> dict[str, Any]:
         """How a job ended: the digest in its DONE file, read from its last host."""
         job = self.fleet.job(role.job.name)
-        link = await self.fleet.links.link(self.fleet.node(job.node))
-        if not isinstance(link, SshLink):
-            raise ReprieveError(f"node {job.node} is not reached over SSH")
-        answer = await link.run_fixed(("cat", f"{role.directory}/DONE"), b"", timeout_s=20.0)
-        words = [clean(word) for word in answer.stdout.split()]
+        words = await self.stage.done(self.fleet, self.fleet.node(job.node), role.directory)
         return {
             "job": role.job.name,
             "final_digest": words[0] if words else None,

@@ -24,7 +24,7 @@ from backends.records.status import JobStatus
 from console.operations.common.grants import grant, job_document
 from console.operations.common.locate import remember
 from console.operations.common.runs import Notebook
-from console.operations.common.witness import gather, proof_document
+from console.operations.common.witness import ENDED, gather, proof_document
 from console.operations.decide.loss import why_no_proof
 from console.operations.fleet import CALL_S, Fleet
 from console.operations.truth import EpochView
@@ -183,6 +183,11 @@ async def _after_trial(
             raise EngineError(f"job {job.name}: the guard on {node.name} does not know it any more")
         status = found
     remember(fleet, node, status)
+    if status.saved is None and status.state in ENDED:
+        raise EngineError(
+            f"job {job.name} ended on {node.name} before its trial save was done ({status.error or status.state})",
+            hint="try its command on the node by hand; see `reprieve events list`",
+        )
     if status.saved is None:
         raise EngineError(
             f"the trial save of job {job.name} failed: {status.error or status.state}; the process runs on",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,29 @@ def test_without_root_the_reason_is_named(tmp_path: Path, monkeypatch: pytest.Mo
     verdict = canary.ready(FakeEngine(SystemClock()), TOOL, tmp_path, SystemClock())
     assert verdict.answer == "impossible"
     assert "needs root" in verdict.reasons[0]
+
+
+def test_jobs_that_start_at_once_wait_for_one_canary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    at_once: list[int] = []
+    inside = 0
+
+    def slow(_engine: object, run: Path, _clock: object) -> Verdict:
+        nonlocal inside
+        inside += 1
+        at_once.append(inside)
+        (run / "canary.1").mkdir()
+        SystemClock().sleep(0.05)
+        assert (run / "canary.1").is_dir()
+        inside -= 1
+        return Verdict("impossible", ("not today",), None, "criu")  # so that each of them tries
+
+    monkeypatch.setattr(canary, "_try", slow)
+    with ThreadPoolExecutor(4) as pool:
+        fakes = [FakeEngine(SystemClock()) for _ in range(4)]
+        found = list(pool.map(lambda fake: canary.ready(fake, TOOL, tmp_path, SystemClock()), fakes))
+    assert at_once == [1, 1, 1, 1]
+    assert {verdict.reasons for verdict in found} == {("not today",)}
 
 
 def test_success_is_remembered_for_this_tool_and_kernel_only(

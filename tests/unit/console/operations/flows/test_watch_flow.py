@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from backends.clock import parse_utc
 from backends.fakes.clock import run
 from console.operations.fleet import Fleet
 from console.operations.flows.watch import Watch
@@ -65,10 +66,26 @@ def test_a_silent_reclaim_is_found_and_the_job_comes_back(practice: Practice) ->
     assert reclaim.lost_work_s <= 10 + 2 + 3
     assert reclaim.least_lost_s is not None
     assert reclaim.least_lost_s <= 10.01
-    assert reclaim.wait_s is not None
-    assert reclaim.wait_s < 5
+    assert reclaim.wait_s == 0, "a node of ours was ready at once"
+    assert reclaim.restore_s is not None
+    assert reclaim.restore_s >= practice.nodes["n1"].restore_takes_s
     assert "node.lost" in kinds(practice)
     assert "save.committed" in kinds(practice)
+
+
+def test_time_spent_on_a_silent_node_is_no_wait_for_capacity(practice: Practice) -> None:
+    practice.running_job("train", "n0")
+
+    def cut() -> None:
+        practice.nodes[
+            "n3"
+        ].partitioned = True  # asked whether it could take the job, it lets the controller wait
+
+    watch_for(practice, 90, {5: cut, 10: lambda: practice.reclaim("n0")})
+    reclaim = practice.fleet().ledger.reclaims()[0]
+    assert reclaim.wait_s == 0
+    assert reclaim.restore_s is not None
+    assert reclaim.restore_s >= practice.nodes["n1"].restore_takes_s + 5
 
 
 def test_twenty_five_time_outs_kill_nothing(practice: Practice) -> None:
@@ -95,6 +112,12 @@ def test_no_capacity_asks_for_a_replacement_and_installs_the_guard(tmp_path: Pat
     reclaim = practice.fleet().ledger.reclaims()[0]
     assert reclaim.wait_s is not None
     assert reclaim.wait_s >= 5
+    assert reclaim.restore_s is not None
+    assert reclaim.restore_s >= practice.nodes["r1"].restore_takes_s
+    began = next(e for _, e in practice.fleet().ledger.events() if e.kind == "node.lost")
+    ended = next(e for _, e in practice.fleet().ledger.events() if e.kind == "restore.done")
+    whole_s = parse_utc(ended.time) - parse_utc(began.time)
+    assert reclaim.wait_s + reclaim.restore_s == pytest.approx(whole_s, abs=0.01)
 
 
 def test_jobs_of_one_lost_node_share_one_replacement(tmp_path: Path) -> None:
