@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from backends.clean import clean
+from planner.plan.parts import EVEN
 from planner.quantities import format_duration, format_fraction
 
 Document = dict[str, Any]
@@ -34,8 +35,8 @@ def hours(value: float | None) -> str:
 
 def saved(value: float | None) -> str:
     """A saving as people say it: `69.4 % saved`, `12.0 % dearer`, beyond ten times `257.3 times as dear`; unknown is –."""
-    if value is None:
-        return "–"
+    if value is None or abs(value) <= EVEN:
+        return "–" if value is None else "as much as on demand"
     if value >= 0:
         return f"{format_fraction(value)} saved"
     return f"{format_fraction(-value)} dearer" if value > -10.0 else f"{number(1.0 - value)} times as dear"
@@ -258,19 +259,20 @@ def _lifetime(plan: Document) -> str:
     part = plan["lifetime"]
     if part is None:
         return ""
-    alone = number(part["no_resume_expected_hours"], "h")
+    alone = hours(part["no_resume_expected_hours"])
     rows = [
         ("mean life", hours(part["mean_hours"]), clean(part["law"])),
         ("without a resume", alone if part["no_resume_expected_hours"] else "never", "on such lives"),
     ]
     if part["schedule"] is None:
         return "Lifetimes\n" + _table(rows)
+    unsaved = part["fixed_interval_hours"] >= plan["inputs"]["hours"]
     rows += [
         ("by the schedule", hours(part["expected_billed_hours"]), "expected billed time"),
         (
             "best fixed interval",
             hours(part["fixed_expected_billed_hours"]),
-            f"saves every {hours(part['fixed_interval_hours'])}",
+            "without a save" if unsaved else f"saves every {hours(part['fixed_interval_hours'])}",
         ),
     ]
     steps = [

@@ -26,8 +26,8 @@ def row(said: str, name: str) -> str:
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        (0.694, "69.4 % saved"), (0.0, "0.0 % saved"), (-0.12, "12.0 % dearer"), (-9.9, "990.0 % dearer"),
-        (-256.32, "257.3 times as dear"), (None, "–"),
+        (0.694, "69.4 % saved"), (0.0, "as much as on demand"), (-0.12, "12.0 % dearer"), (-9.9, "990.0 % dearer"),
+        (-256.32, "257.3 times as dear"), (None, "–"), (-1e-16, "as much as on demand"),
     ],
 )  # fmt: skip
 def test_a_saving_is_said_as_people_say_it(value: float | None, words: str) -> None:
@@ -77,6 +77,15 @@ def test_a_deadline_already_lost_has_no_latest_switch() -> None:
     assert row(shown(SAVED, deadline=20.0), "latest switch").split() == [
         "latest", "switch", "–", "too", "late", "from", "the", "start",
     ]  # fmt: skip
+
+
+def test_the_best_fixed_interval_may_be_none() -> None:
+    aged = PlanInputs(
+        hours=20.0, discount=0.7, lifetime="bathtub:.45,1,.8,24", checkpoint_cost=0.1, restore=0.1
+    )
+    said = shown(aged)
+    assert row(said, "best fixed interval").endswith("without a save")
+    assert row(said, "without a resume").split()[3:6] == ["20h", "55m", "45s"]
 
 
 def test_a_band_of_a_pool_names_its_feed_and_snapshot() -> None:
