@@ -15,6 +15,8 @@ from planner.plan.costs import Bill, break_even_rate
 from planner.plan.inputs import PlanInputs
 from planner.plan.parts import finite, verdict
 
+_DIGITS = 5  # of a chance that rank pools: the law of the makespan has an error of about 2e-6
+
 
 class Offer(NamedTuple):
     """What is known of one pool."""
@@ -57,7 +59,7 @@ def rank(job: PlanInputs, offers: Iterable[Offer], *, by_deadline: bool = False)
 
 def _order(row: Ranked, by_deadline: bool) -> tuple[bool, float, bool, float, str]:
     """Unranked last; then the deadline when asked, priced before unpriced, cheap before dear."""
-    chance = -(row.p_finish or 0.0) if by_deadline else 0.0
+    chance = -round(row.p_finish or 0.0, _DIGITS) if by_deadline else 0.0
     usd = row.expected_cost_usd
     value = usd if usd is not None else row.cost_in_on_demand_hours
     return (row.reason is not None, chance, usd is None, math.inf if value is None else value, row.name)

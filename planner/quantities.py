@@ -39,9 +39,10 @@ def _finite(value: float, text: str) -> float:
 
 def parse_number(text: str) -> float:
     """A plain decimal number, NaN and infinities refused."""
-    if not re.match(_PLAIN, text.strip()):
+    value = text.strip()  # takes off more than `float` does: U+001C to U+001F
+    if not re.match(_PLAIN, value):
         raise QuantityError(f"{_shown(text)} is not a number, such as 3 or 0.125")
-    return _finite(float(text), text)
+    return _finite(float(value), text)
 
 
 def parse_duration(text: str) -> float:

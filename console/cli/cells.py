@@ -65,6 +65,8 @@ def _number(key: str, value: float) -> str:
         return format_size(value)
     if key.endswith("_fraction"):
         return format_fraction(value)
+    if key == "p_finish":
+        return format_fraction(value, digits=2)
     if isinstance(value, int):
         return str(value)
     return f"{value:.6g}"

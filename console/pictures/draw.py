@@ -129,7 +129,8 @@ def heat_map(
     head = len(lines)
     for name, row in reversed(list(zip(row_names, rows, strict=True))):
         each = max(1, cells // max(1, len(row)))
-        shown = [row[index * len(row) // cells] for index in range(cells)] if len(row) > cells else row
+        thin = [row[round(index * (len(row) - 1) / max(1, cells - 1))] for index in range(cells)]
+        shown = thin if len(row) > cells else row
         text = "".join(_shade(value, low, high) * (each if len(row) <= cells else 1) for value in shown)
         lines.append(f"{name:>{space}} │{text}")
     used = max((len(line) for line in lines[head:]), default=0) - space - 2

@@ -24,6 +24,7 @@ from planner.plan.curves import (
     of_makespan,
 )
 from planner.plan.inputs import PlanError, PlanInputs
+from planner.quantities import format_fraction
 
 _TICKS = (1 / 3600, 5 / 3600, 15 / 3600, 1 / 60, 5 / 60, 15 / 60, 1.0, 4.0, 12.0, 48.0, 168.0, 720.0, 8760.0)
 
@@ -82,9 +83,17 @@ def _reclaim_chart(curve: ReclaimCurve) -> Chart:
         marks.append(Mark("on-demand", y=0.0))
     if curve.break_even_reclaims is not None and curve.break_even_reclaims <= counts[-1]:
         marks.append(Mark("even", x=curve.break_even_reclaims))
-        words.append(f"upright line: breaks even at {curve.break_even_reclaims:.4g} reclaims")
+        rate = (
+            ""
+            if curve.break_even_rate_per_hour is None
+            else f", {curve.break_even_rate_per_hour:.4g} per hour"
+        )
+        words.append(f"upright line: breaks even at {curve.break_even_reclaims:.4g} reclaims{rate}")
     if curve.here is not None:
-        words.append(f"this plan: {curve.here[0]:.4g} reclaims, {curve.here[1]:.1%} saved")
+        count, saving = curve.here
+        words.append(
+            f"this plan: {count:.4g} reclaims, {format_fraction(abs(saving))} {'saved' if saving >= 0 else 'dearer'}"
+        )
     return Chart(
         "Saving against the reclaims suffered",
         [Line("saving", counts, savings)],
@@ -111,7 +120,7 @@ def _law_chart(curve: MakespanCurve) -> Chart:
         marks.append(Mark("deadline", x=curve.deadline_hours))
     if curve.deadline_hours is not None and curve.p_finish is not None:
         footer.append(
-            f"upright line: deadline {short_duration(curve.deadline_hours)}, met with {curve.p_finish:.2%}"
+            f"upright line: deadline {short_duration(curve.deadline_hours)}, met with {format_fraction(curve.p_finish, digits=2)}"
         )
     return Chart(
         "Chance to be done against wall time",

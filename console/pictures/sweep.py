@@ -34,14 +34,20 @@ def picture(grid: Grid, blocks: Sequence[Block], *, width: int | None = None, co
     upright, across = grid.axes[-2:]
     size = len(across.values)
     table = [savings[row * size : (row + 1) * size] for row in range(len(upright.values))]
-    step = max(1, math.ceil(len(table) / ROWS))
-    rows = [[None if math.isnan(value) else value for value in row] for row in table[::step]]
-    names = [_value(upright.name, value) for value in upright.values[::step]]
+    picked = _ends_and_between(len(table), ROWS)
+    rows = [[None if math.isnan(value) else value for value in table[index]] for index in picked]
+    names = [_value(upright.name, upright.values[index]) for index in picked]
     known = [value for row in rows for value in row if value is not None]
     span = f"{max(0.0, min(known)):.1%} (light) to {max(known):.1%} (dark)" if known else "unknown everywhere"
     title = f"Saving over {upright.name} (up) and {across.name} (across): {span}; - spot is dearer; · never finishes"
     ends = (_value(across.name, across.values[0]), _value(across.name, across.values[-1]))
     return heat_map(title, rows, names, ends, width=columns)
+
+
+def _ends_and_between(count: int, most: int) -> list[int]:
+    """At most `most` of the indices below `count`, evenly spread, the first and the last among them."""
+    shown = min(count, most)
+    return [round(index * (count - 1) / max(1, shown - 1)) for index in range(shown)]
 
 
 def _value(name: str, value: float) -> str:

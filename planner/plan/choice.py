@@ -18,13 +18,13 @@ class Choice(NamedTuple):
 
 
 def choose(inputs: PlanInputs, rates: Rates) -> Choice | None:
-    """The interval of contract definitions 6 and 7; None without C or without a rate to choose it at.
+    """The interval of contract definitions 6 and 7; None without C, a rate to choose it at, or a resume.
 
     With r and an interval of the user's own, the rate is that of the plan itself; with r and auto it is λ₁, at
     which the best whole plan suffers r reclaims.
     """
     save, restore = inputs.save_hours, inputs.effective_restore_hours
-    if not save or restore is None:
+    if not save or restore is None or inputs.no_resume:  # without a resume there is nothing to save for
         return None
     best = _best(inputs, rates, save, restore)
     return None if best is None else _capped(inputs, best, save)
@@ -53,7 +53,8 @@ def _best(inputs: PlanInputs, rates: Rates, save: float, restore: float) -> Choi
         best = intervals.minimax_regret(rates.low, rates.high, save)
         rate = intervals.rate_of_exact(best, save)
         choice = intervals.rounded(best, *intervals.safe_range(rate, save))
-        choice = min(choice, intervals.ladder_at_most(100.0 * save))  # a published figure may be far too low
+        if inputs.band is not None:  # a published figure may be far too low
+            choice = min(choice, intervals.ladder_at_most(100.0 * save))
         return Choice(rate, choice if choice < inputs.hours else None)
     if rates.top is None:
         return None

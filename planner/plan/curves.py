@@ -8,7 +8,7 @@ from typing import NamedTuple
 from planner import deadline as finish
 from planner.advice import bill_and_choice
 from planner.plan.costs import Bill, bill_at, break_even_rate, wall_deviation
-from planner.plan.deadline import law_of
+from planner.plan.deadline import law_of, slack_hours
 from planner.plan.inputs import PlanError, PlanInputs
 
 Points = tuple[list[float], list[float]]
@@ -29,6 +29,7 @@ class ReclaimCurve(NamedTuple):
     points: Points  # r, saving as a fraction
     here: tuple[float, float] | None  # (r, saving) of the plan itself
     break_even_reclaims: float | None
+    break_even_rate_per_hour: float | None  # at which so many are suffered
 
 
 class MakespanCurve(NamedTuple):
@@ -80,7 +81,7 @@ def against_reclaims(inputs: PlanInputs, *, count: int = 120) -> ReclaimCurve | 
     kept = [found for found in bills if found.saving(hours, d) > -1.0]
     points = ([found.reclaims for found in kept], [found.saving(hours, d) for found in kept])
     at_even = None if even is None else bill_at(inputs, even, tau).reclaims
-    return ReclaimCurve(points, (bill.reclaims, bill.saving(hours, d)), at_even)
+    return ReclaimCurve(points, (bill.reclaims, bill.saving(hours, d)), at_even, even)
 
 
 def of_makespan(inputs: PlanInputs, *, count: int = 160) -> MakespanCurve | None:
@@ -96,7 +97,8 @@ def of_makespan(inputs: PlanInputs, *, count: int = 160) -> MakespanCurve | None
     chances = _chances(inputs, bill, times)
     chance = None
     if inputs.deadline is not None:
-        chance = _chances(inputs, bill, [inputs.deadline])[0] if inputs.deadline >= free else 0.0
+        slack = slack_hours(bill, inputs.deadline)
+        chance = 0.0 if slack < 0 else _chances(inputs, bill, [free + slack])[0]
     return MakespanCurve((times, chances), inputs.deadline, chance)
 
 

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from planner.arrays.law import Law
 
 
+_LAST_BITS = 1e-12
+
+
 def deadline_part(inputs: PlanInputs, bill: Bill) -> tuple[dict[str, Any], list[str]]:
     """`deadline` of the document and warnings; numpy is loaded only for the law with saves."""
     limit, rate = inputs.deadline or 0.0, bill.rate_per_hour
@@ -60,11 +63,18 @@ def law_of(inputs: PlanInputs, bill: Bill, slack_hours: float) -> Law:
     return makespan_law(kinds_of(inputs, bill), bill.rate_per_hour, inputs.effective_wait_hours, slack_hours)
 
 
-def _with_saves(inputs: PlanInputs, bill: Bill, limit: float) -> float:
-    if limit < bill.failure_free_hours:
-        return 0.0
-    if bill.rate_per_hour == 0:
-        return 1.0
+def slack_hours(bill: Bill, limit: float) -> float:
+    """Hours that `limit` leaves beyond the failure-free time, where the law has an atom; below 0: it cannot be met.
+
+    A sum of exposures misses a limit typed in decimals by a few last bits; so near it is 0.
+    """
     slack = limit - bill.failure_free_hours
+    return 0.0 if abs(slack) <= _LAST_BITS * limit else slack
+
+
+def _with_saves(inputs: PlanInputs, bill: Bill, limit: float) -> float:
+    slack = slack_hours(bill, limit)
+    if slack < 0 or bill.rate_per_hour == 0:
+        return 0.0 if slack < 0 else 1.0
     law = law_of(inputs, bill, max(slack, 1e-9))
     return law.atom if slack <= 0 else float(law.cdf[-1])

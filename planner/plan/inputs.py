@@ -172,7 +172,7 @@ _DURATIONS = (
 
 def option(name: str) -> str:
     """`lost` → `--lost`, `on_demand_price` → `--on-demand-price`."""
-    return "--" + name.replace("_", "-")
+    return "--" + name.replace("history_node_hours", "history_hours").replace("_", "-")
 
 
 def check(inputs: PlanInputs) -> PlanInputs:
@@ -289,9 +289,8 @@ def _check_loss(inputs: PlanInputs) -> None:
         raise PlanError("--restore is needed with --checkpoint-cost (0s is allowed)")
     tau = inputs.fixed_interval_hours
     if inputs.save_hours == 0 and tau is None:
-        raise PlanError(
-            "--checkpoint-cost is 0: saves that cost nothing have no best interval; give --interval"
-        )
+        cause = "--checkpoint-cost" if inputs.checkpoint_cost is not None else "--size over --bandwidth"
+        raise PlanError(f"{cause} is 0: saves that cost nothing have no best interval; give --interval")
     if tau is not None and inputs.upload_hours > tau:
         raise PlanError(
             f"--upload is {inputs.upload_hours * 3600:g} s, longer than --interval {tau * 3600:g} s: "

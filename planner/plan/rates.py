@@ -121,6 +121,10 @@ def _from_history(inputs: PlanInputs, band: tuple[float, float] | None, assumpti
     from planner import hazards
 
     observed, count = inputs.history_node_hours or 0.0, inputs.history_reclaims
+    if observed == 0 and (count or band is None):
+        raise PlanError(
+            f"--history-hours is 0 with {count} reclaims: nothing was observed; give more, or --rate, --reclaims or --band"
+        )
     found = hazards.posterior(*(band or (0.0, 0.0)), observed, count, published=band is not None)
     if band is None:
         assumptions.append("no published band: the prior is Gamma(0.5, 4 h) alone")
@@ -136,7 +140,8 @@ def _from_history(inputs: PlanInputs, band: tuple[float, float] | None, assumpti
     }
     nodes = inputs.nodes
     assumptions.append(
-        f"own history: {count} reclaims in {observed:g} node-hours weighed against the published band"
+        f"own history: {count} reclaims in {observed:g} node-hours weighed against "
+        + ("the prior" if band is None else "the published band")
     )
     high = nodes * found.high_per_hour
     return Rates(nodes * found.mean_per_hour, found.low_per_hour, high, True, history, tuple(assumptions), ())

@@ -8,6 +8,7 @@ from planner.plan.choice import Choice
 from planner.plan.costs import Bill
 from planner.plan.inputs import PlanInputs
 from planner.plan.rates import Rates
+from planner.quantities import format_duration
 
 UNITS = {
     "hours": "hours", "lost": "lost_hours", "checkpoint_cost": "checkpoint_cost_hours", "restore": "restore_hours",
@@ -72,7 +73,7 @@ def assumptions(inputs: PlanInputs, choice: Choice | None) -> list[str]:
             found.append(
                 "do not save: one piece is best"
                 if chosen is None
-                else f"interval {chosen:.4g} h, recommended"
+                else f"interval {format_duration(chosen * 3600.0, digits=3)}, recommended"
             )
     if inputs.wait:
         found.append("waiting for capacity is not billed")

@@ -292,7 +292,7 @@ def test_pictures_fit_their_width_and_hold_no_colour_off_a_terminal(tmp_path: Pa
         "safe range 12m 34s",
     ):
         assert title in pictures
-    assert "deadline 26h, met with 87.16%" in pictures
+    assert "deadline 26h, met with 87.16 %" in pictures
     assert max(map(len, pictures.splitlines())) <= int(columns)
     heat = reprieve(tmp_path, *SWEEP, *GRID, "--plot", environ={"COLUMNS": columns})
     drawn = heat.out[heat.out.index("Saving over interval") :]

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from backends.clean import clean
+from planner.plan.parts import EVEN
 from planner.quantities import format_duration, format_fraction
 
 Document = dict[str, Any]
+_AGES = 1e6  # hours: 114 years
 _WORDS = {
     "pays": "Spot pays",
     "breaks_even": "Spot breaks even",
@@ -25,8 +27,19 @@ def number(value: float | None, unit: str = "") -> str:
 
 
 def hours(value: float | None) -> str:
-    """Hours as a duration."""
+    """Hours as a duration; from a million hours on in powers of ten."""
+    if value is not None and abs(value) >= _AGES:
+        return f"{value:.3e} h"
     return "–" if value is None else format_duration(value * 3600.0, digits=3)
+
+
+def saved(value: float | None) -> str:
+    """A saving as people say it: `69.4 % saved`, `12.0 % dearer`, beyond ten times `257.3 times as dear`; unknown is –."""
+    if value is None or abs(value) <= EVEN:
+        return "–" if value is None else "as much as on demand"
+    if value >= 0:
+        return f"{format_fraction(value)} saved"
+    return f"{format_fraction(-value)} dearer" if value > -10.0 else f"{number(1.0 - value)} times as dear"
 
 
 def text(document: Document) -> str:
@@ -56,8 +69,7 @@ def _headline(plan: Document) -> str:
     if plan["saving_fraction"] is None:
         return f"{word}: the repeated work grows faster than it is done."
     cost, given = plan["cost_in_on_demand_hours"], plan["inputs"]["hours"]
-    saving = plan["saving_fraction"]
-    ending = f"{format_fraction(saving)} saved" if saving >= 0 else f"{format_fraction(-saving)} dearer"
+    ending = saved(plan["saving_fraction"])
     return f"{word}: {number(given)} h of work cost {number(cost)} on-demand hours, {ending}."
 
 
@@ -75,12 +87,13 @@ def _main(plan: Document) -> list[Row]:
     rate = plan["reclaim_rate_per_hour"]
     gap = "" if not rate else f"one every {hours(1.0 / rate)}; "
     overhead = plan["checkpoint_overhead_hours"]
+    ratio = "lost work and saves" if overhead else "lost work, rL/H"
     rows = [
         ("billed time", hours(plan["billed_hours"]), f"of which saves {hours(overhead)}" if overhead else ""),
-        ("reclaims", number(plan["reclaims"]), f"{gap}{clean(source['reclaims'])}"),
+        ("reclaims", number(plan["reclaims"]), f"{gap}{clean(_rate_source(source), limit=200)}"),
         ("lost per reclaim", hours(plan["lost_hours_per_reclaim"]), clean(source["loss"])),
         ("discount d", format_fraction(plan["inputs"]["discount"]), clean(source["discount"], limit=120)),
-        ("lost work, rL/H", number(plan["lost_ratio"]), "spot pays while it is below"),
+        (ratio, number(plan["lost_ratio"]), "of the work; spot pays while it is below"),
         ("the limit, d/(1-d)", number(plan["break_even_ratio"]), ""),
         ("breaks even at", number(plan["break_even_reclaims"], "reclaims"), "with this loss"),
         ("", hours(plan["break_even_lost_hours"]), "lost per reclaim"),
@@ -93,6 +106,11 @@ def _main(plan: Document) -> list[Row]:
     return rows
 
 
+def _rate_source(source: dict[str, str]) -> str:
+    """Where the reclaims came from, with the feed and snapshot of a published band."""
+    return f"{source['reclaims']}; {source['band']}" if "band" in source else source["reclaims"]
+
+
 def _range(plan: Document) -> str:
     if plan["range"] is None:
         return ""
@@ -101,7 +119,7 @@ def _range(plan: Document) -> str:
         part = plan["range"][end]
         name = f"at the {end} end"
         note = f"{number(part['reclaims'])} reclaims, {_WORDS[part['verdict']].lower()}"
-        rows.append((name, f"{format_fraction(part['saving_fraction'])} saved", note))
+        rows.append((name, saved(part["saving_fraction"]), note))
     return "What is known of the rate is a range\n" + _table(rows)
 
 
@@ -110,7 +128,10 @@ def _interval(plan: Document) -> str:
     if part is None:
         return ""
     advice = part["recommended_hours"]
-    best = "do not save" if advice is None else f"every {hours(advice)}"
+    best = "Do not save" if advice is None else f"Save every {hours(advice)}"
+    if part["exact_hours"] is None:
+        return f"{best}: without reclaims a save only costs"
+    pieces = part["plan_pieces"]
     rows = [
         (
             "safe range",
@@ -118,10 +139,14 @@ def _interval(plan: Document) -> str:
             "within 1 % of the best bill",
         ),
         ("exact optimum", hours(part["exact_hours"]), "work between saves"),
-        ("whole plan", hours(part["plan_hours"]), f"{part['plan_pieces']} equal pieces"),
+        (
+            "whole plan",
+            hours(part["plan_hours"]),
+            "one piece, no save" if pieces == 1 else f"{pieces} equal pieces",
+        ),
         ("Young, Daly", f"{hours(part['young_hours'])}, {hours(part['daly_hours'])}", "for comparison"),
     ]
-    return f"Save {best}\n" + _table(rows)
+    return f"{best}\n" + _table(rows)
 
 
 def _alone(plan: Document) -> str:
@@ -147,8 +172,10 @@ def _deadline(plan: Document) -> str:
         ("chance to finish", format_fraction(part["p_finish"], digits=2), f"within {hours(part['hours'])}"),
         (
             "latest switch",
-            hours(part["latest_switch_hours"]),
-            "from the start, to on-demand, with nothing done yet",
+            hours(part["latest_switch_hours"]) if part["latest_switch_hours"] >= 0 else "–",
+            "from the start, to on-demand, with nothing done yet"
+            if part["latest_switch_hours"] >= 0
+            else "too late from the start",
         ),
     ]
     fallback = part["fallback"]
@@ -157,7 +184,7 @@ def _deadline(plan: Document) -> str:
         rows.append(
             (
                 "with a fallback",
-                f"{format_fraction(fallback['saving_fraction'])} saved",
+                saved(fallback["saving_fraction"]),
                 f"costs {number(cost)} ± {error:.2g} on-demand hours",
             )
         )
@@ -174,8 +201,8 @@ def _notice(plan: Document) -> str:
     trusted = part["interval_if_trusted_hours"]
     said = (
         ""
-        if trusted is None
-        else f"\n  if it is trusted as given: save every {hours(trusted)} (not used here)"
+        if trusted is None or not plan["inputs"]["notice_reliability"]
+        else f"\n  if {format_fraction(plan['inputs']['notice_reliability'])} of notices are trusted: save every {hours(trusted)} (not used here)"
     )
     return f"Notice\n  {part['reason']}{said}"
 
@@ -232,19 +259,20 @@ def _lifetime(plan: Document) -> str:
     part = plan["lifetime"]
     if part is None:
         return ""
-    alone = number(part["no_resume_expected_hours"], "h")
+    alone = hours(part["no_resume_expected_hours"])
     rows = [
         ("mean life", hours(part["mean_hours"]), clean(part["law"])),
         ("without a resume", alone if part["no_resume_expected_hours"] else "never", "on such lives"),
     ]
     if part["schedule"] is None:
         return "Lifetimes\n" + _table(rows)
+    unsaved = part["fixed_interval_hours"] >= plan["inputs"]["hours"]
     rows += [
         ("by the schedule", hours(part["expected_billed_hours"]), "expected billed time"),
         (
             "best fixed interval",
             hours(part["fixed_expected_billed_hours"]),
-            f"saves every {hours(part['fixed_interval_hours'])}",
+            "without a save" if unsaved else f"saves every {hours(part['fixed_interval_hours'])}",
         ),
     ]
     steps = [

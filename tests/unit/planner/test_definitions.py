@@ -298,3 +298,44 @@ def test_more_that_is_refused(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(PlanError, match=words) as caught:
         evaluate(LOSS._replace(**changes))
     assert len(str(caught.value)) < 300
+
+
+def test_6_without_a_resume_there_is_nothing_to_save_for() -> None:
+    assert evaluate(SAVED._replace(no_resume=True))["interval"] is None
+    assert evaluate(SAVED._replace(no_resume=True, notice=120.0))["notice"]["save_s"] == pytest.approx(72.0)
+
+
+def test_7_the_interval_beside_a_band_is_that_of_the_users_rate() -> None:
+    alone, beside = evaluate(SAVED), evaluate(SAVED._replace(band="<5%", band_basis="month"))
+    assert beside["interval"] == alone["interval"]
+    assert beside["interval"]["rate_per_hour"] == 0.125
+
+
+def test_8_history_alone_is_no_published_figure() -> None:
+    seen = SAVED._replace(hours=500.0, rate=None, history_node_hours=20_000.0, history_reclaims=1)
+    alone = evaluate(seen)
+    assert alone["interval"]["recommended_hours"] > 100 * 0.02
+    assert any("against the prior" in text for text in alone["assumptions"])
+    published = evaluate(seen._replace(band="<5%", band_basis="month"))
+    assert published["interval"]["recommended_hours"] == 2.0
+
+
+@pytest.mark.parametrize(("hours", "count"), [(0.0, 0), (0.0, 3)])
+def test_8_a_history_of_nothing_is_no_rate(hours: float, count: int) -> None:
+    with pytest.raises(PlanError, match="--history-hours is 0"):
+        evaluate(LOSS._replace(rate=None, history_node_hours=hours, history_reclaims=count))
+    with pytest.raises(PlanError, match="--history-hours is -3"):
+        evaluate(LOSS._replace(rate=None, history_node_hours=-3.0))
+
+
+def test_11_the_atom_is_met_whatever_the_last_bits() -> None:
+    """3·(1.5 + 0.1) + 1.5 is 6.300000000000001 in doubles: a deadline of 6.3 h still has the atom's chance."""
+    plan = evaluate(
+        SAVED._replace(
+            hours=6.0, rate=0.8, checkpoint_cost=0.1, restore=0.25, upload=0.4, interval=1.5, deadline=6.3
+        )
+    )
+    assert plan["makespan"]["failure_free_hours"] > 6.3
+    assert plan["deadline"]["p_finish"] == pytest.approx(math.exp(-0.8 * 6.3))
+    early = evaluate(SAVED._replace(interval=0.5, deadline=24.0 + 47 * 0.02 - 1e-6))
+    assert early["deadline"]["p_finish"] == 0.0

@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from planner import quantities as q
@@ -76,6 +76,7 @@ def test_rates_and_fractions() -> None:
 
 
 @given(st.text(max_size=30))
+@example("0\x1f")
 def test_any_text_is_read_or_refused(text: str) -> None:
     for parse in (
         q.parse_duration,
