@@ -19,6 +19,7 @@ import subprocess
 import sys
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -83,7 +84,9 @@ class S3Server:
         key = f"AWS4{who.secret}".encode()
         for part in (*scope.split("/"), text):
             key = hmac.new(key, part.encode(), hashlib.sha256).digest()
-        authorization = f"AWS4-HMAC-SHA256 Credential={who.access}/{scope}, SignedHeaders={names}, Signature={key.hex()}"
+        authorization = (
+            f"AWS4-HMAC-SHA256 Credential={who.access}/{scope}, SignedHeaders={names}, Signature={key.hex()}"
+        )
         request = urllib.request.Request(
             f"{self.endpoint}{path}?{query}" if query else f"{self.endpoint}{path}",
             data=body or None,
@@ -91,6 +94,19 @@ class S3Server:
             headers={"x-amz-content-sha256": digest, "x-amz-date": stamp, "Authorization": authorization},
         )
         return _answer(request)
+
+    def forbid(self, who: Identity, action: str, bucket: str = BUCKET) -> None:
+        """A bucket policy that denies one action to one identity (SeaweedFS's account is all zeros)."""
+        statement = {
+            "Effect": "Deny",
+            "Principal": {"AWS": f"arn:aws:iam::000000000000:user/{who.name}"},
+            "Action": [action],
+            "Resource": [f"arn:aws:s3:::{bucket}/*"],
+        }
+        policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]}).encode()
+        status, body = self.call("PUT", f"/{bucket}", "policy=", policy)
+        if status != 204:
+            raise AssertionError(f"SeaweedFS took no policy: {status} {body[:300]!r}")
 
 
 @dataclass(frozen=True)
@@ -127,6 +143,19 @@ class AzureServer:
         status, body = _answer(request)
         if status not in (201, 409):
             raise AssertionError(f"Azurite made no container: {status} {body[:300]!r}")
+
+    def shared_access(self, permissions: str, container: str = BUCKET) -> dict[str, str]:
+        """The environment of someone who holds a signature for the container with these permissions only."""
+        end = "2035-01-01T00:00:00Z"
+        resource = f"/blob/{ACCOUNT}/{container}"
+        version = "2021-12-02"
+        lines = [permissions, "", end, resource, "", "", "", version, "c", "", "", "", "", "", "", ""]
+        key = base64.b64decode(AZURITE_KEY)
+        signature = base64.b64encode(
+            hmac.new(key, "\n".join(lines).encode(), hashlib.sha256).digest()
+        ).decode()
+        query = {"sv": version, "sr": "c", "sp": permissions, "se": end, "sig": signature}
+        return {"AZURE_STORAGE_SAS_KEY": urllib.parse.urlencode(query)}
 
 
 def _answer(request: urllib.request.Request) -> tuple[int, bytes]:
@@ -172,7 +201,9 @@ def _running(argv: list[str], folder: Path, ready: Callable[[], bool]) -> Iterat
         deadline = time.monotonic() + START_S
         while not ready():
             if process.poll() is not None or time.monotonic() > deadline:
-                raise AssertionError(f"{argv[0]} did not start: {log.read_bytes()[-800:].decode(errors='replace')}")
+                raise AssertionError(
+                    f"{argv[0]} did not start: {log.read_bytes()[-800:].decode(errors='replace')}"
+                )
             time.sleep(0.1)
         yield
     finally:
@@ -244,7 +275,9 @@ def _azurite() -> Path:
         done = subprocess.run(argv, cwd=building, capture_output=True, timeout=NPM_S, check=False)
         if done.returncode != 0:
             words = done.stderr.decode(errors="replace").strip().splitlines()
-            raise UnavailableError(f"npm could not install Azurite: {words[-1] if words else done.returncode}")
+            raise UnavailableError(
+                f"npm could not install Azurite: {words[-1] if words else done.returncode}"
+            )
         if not main.exists():
             building.rename(place)
         return main
