@@ -20,10 +20,13 @@ def open_store(url: str, clock: Clock | None = None) -> ObjectStore:
     Nothing is made or read yet: the first write makes a directory, the first request looks for credentials.
     `clock` paces retries. Raises UsageError for any other address.
     """
-    shown = clean(url.partition("?")[0], limit=120) if "@" not in url else "(an address with credentials)"
-    parts = urlsplit(url)
-    if parts.scheme in SCHEMES:
+    if url.partition("://")[0] in SCHEMES:
         return CloudStore(parse(url), clock=clock)
+    shown = clean(url.partition("?")[0], limit=120) if "@" not in url else "(an address with credentials)"
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise UsageError(f"store {shown}: not a URL; file:///absolute/directory is expected") from None
     if parts.scheme != "file":
         raise UsageError(
             f"store {shown}: unknown kind of address; file:///absolute/directory, s3://bucket/prefix, "

@@ -16,6 +16,8 @@ FRESH = itertools.count()
 
 
 class TestSeaweed(StoreSuite):
+    races = 3  # it makes losers wait a second each for its lock
+
     @pytest.fixture
     def store(self, s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> ObjectStore:
         for name, value in ADMIN.environment().items():

@@ -10,6 +10,7 @@ import pytest
 
 from backends.errors import DamagedError, ExistsError, FencedError
 from backends.ids import CheckpointId
+from backends.records.manifest import Manifest
 from backends.store import layout
 from backends.store.fetch import fetch
 from backends.store.format.manifests import list_job
@@ -76,7 +77,7 @@ def test_a_pack_of_full_size_and_a_damaged_one(real: ObjectStore, tmp_path: Path
     assert (target / "images" / "pages-1.img").read_bytes() == data
 
     bench.save(tmp_path, 2, content=b"later" * 1000)
-    name = layout.job(UID, *"packs/1.2/0".split("/"))
+    name = layout.job(UID, "packs", "1.2", "0")
     sealed = bytearray(real.read(name))
     sealed[40] ^= 1
     real.replace(name, bytes(sealed))
@@ -84,7 +85,7 @@ def test_a_pack_of_full_size_and_a_damaged_one(real: ObjectStore, tmp_path: Path
     settle(taker)
     claim = claim_next(taker, bench.proof())
 
-    def verify(identity: CheckpointId):  # type: ignore[no-untyped-def]  # the manifest, as choose asks
+    def verify(identity: CheckpointId) -> Manifest:
         return verify_checkpoint(real, UID, identity, bench.key, bench.clock).manifest
 
     choice: Choice = choose(taker, claim, bench.key, verify)

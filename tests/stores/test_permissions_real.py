@@ -11,7 +11,7 @@ from backends.errors import CredentialsError, ExistsError, NotFoundError, Reprie
 from backends.ids import CheckpointId
 from backends.store.open import open_store
 from backends.store.port import ObjectStore
-from tests.support.objects import ADMIN, NODE, STRANGER, AzureServer, S3Server
+from tests.support.objects import ADMIN, NODE, STRANGER, AzureServer, Identity, S3Server
 from tests.support.store import UID, Bench
 
 pytestmark = pytest.mark.stores
@@ -63,16 +63,18 @@ def test_azure_a_node_creates_and_cannot_overwrite_or_delete(
 def test_s3_strangers_and_wrong_keys_are_told_in_a_line(
     s3: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for who in (STRANGER, type(NODE)(NODE.name, NODE.access, "wrong-secret")):
+    for who in (STRANGER, Identity(NODE.name, NODE.access, "wrong-secret")):
         for name, value in who.environment().items():
             monkeypatch.setenv(name, value)
-        for call in (
+        store = open_store(s3.url("private"))
+        calls: tuple[Callable[[ObjectStore], object], ...] = (
             lambda store: store.read("a"),
             lambda store: store.create("a", b""),
             lambda store: store.list(""),
-        ):
+        )
+        for call in calls:
             with pytest.raises(CredentialsError) as refused:
-                call(open_store(s3.url("private")))
+                call(store)
             assert "\n" not in refused.value.message
             assert who.secret not in refused.value.message
             assert "s3://ckpt/private" in refused.value.message
@@ -84,7 +86,12 @@ def test_a_missing_bucket_is_not_a_missing_object(
     for name, value in {**NODE.environment(), **azure.environment()}.items():
         monkeypatch.setenv(name, value)
     store = open_store(azure.url("x", container="nowhere"))
-    for call in (lambda: store.read("a"), lambda: store.create("a", b""), lambda: store.list("")):
+    calls: tuple[Callable[[], object], ...] = (
+        lambda: store.read("a"),
+        lambda: store.create("a", b""),
+        lambda: store.list(""),
+    )
+    for call in calls:
         with pytest.raises(StoreError, match="container is not there") as told:
             call()
         assert not isinstance(told.value, NotFoundError)

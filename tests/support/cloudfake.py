@@ -29,6 +29,7 @@ class Trouble:
     status: int = 0  # an error status; 0: the line goes dead
     code: str = ""
     times: int = 1
+    skip: int = 0  # this many matching requests go well first
     done: bool = False  # the request takes effect before it goes wrong
     cut: bool = False  # the answer's body ends early
     slow_s: float = 0.0  # answered only after this long
@@ -60,7 +61,10 @@ class CloudState:
         with self.lock:
             self.requests.append(method)
             for each in self.troubles:
-                if each.method in (method, "*") and each.times > 0:
+                if each.method not in (method, "*") or each.times == 0:
+                    continue
+                each.skip -= 1
+                if each.skip < 0:
                     each.times -= 1
                     return each
         return None

@@ -13,7 +13,7 @@ import ipaddress
 import re
 from dataclasses import dataclass
 from typing import Literal, cast
-from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
 
 from backends.clean import clean
 from backends.errors import UsageError
@@ -93,7 +93,7 @@ def parse(url: str) -> Address:
     Raises:
         UsageError: it is none; what may be a secret in it is not repeated.
     """
-    parts = urlsplit(url)
+    parts = _split(url)
     scheme = next((each for each in SCHEMES if parts.scheme == each), None)
     if "@" in parts.netloc or "@" in unquote(parts.query):
         raise UsageError(
@@ -124,6 +124,16 @@ def parse(url: str) -> Address:
     )
     _check_endpoint(shown, address)
     return address
+
+
+def _split(url: str) -> SplitResult:
+    """The parts of a URL; UsageError where it is none, or holds blanks or control characters."""
+    try:
+        if re.match(r"[!-~]+\Z", url):
+            return urlsplit(url)
+    except ValueError:
+        pass
+    raise UsageError(f"store {clean(url[:5])}…: not a URL; scheme://bucket/prefix without blanks is expected")
 
 
 def _options(shown: str, scheme: Scheme, query: str) -> dict[str, str]:

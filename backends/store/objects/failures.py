@@ -27,7 +27,7 @@ Kind = Literal[
     "absent", "bucket", "exists", "refused", "no_credentials", "full", "range", "busy", "silent", "region", "http", "other"
 ]  # fmt: skip
 
-_STATUS = re.compile(r"status code: (\d{3})")
+_STATUS = re.compile(r"status code: (\d{3})|\(code: (\d{3})\)")
 _CODE = re.compile(r"<Code>([A-Za-z]{1,60})</Code>|\(code: ([A-Za-z]{1,60})\)")
 _TOKEN_PLACES = (
     "169.254.169.254",
@@ -129,10 +129,17 @@ def classify(error: Exception) -> Failure:
     """What an exception of obstore means."""
     text = str(error)
     names = {each.__name__ for each in type(error).__mro__}
-    status = int(match[1]) if (match := _STATUS.search(text)) else None
-    code = next(filter(None, match.groups())) if (match := _CODE.search(text)) else None
+    number = _found(_STATUS, text)
+    status = int(number) if number else None
+    code = _found(_CODE, text)
     reason = " ".join(filter(None, (str(status) if status else None, code))) or _first_words(text)
     return Failure(_kind(text, names, status, code or ""), reason)
+
+
+def _found(pattern: re.Pattern[str], text: str) -> str | None:
+    """The group that matched first."""
+    match = pattern.search(text)
+    return None if match is None else next(filter(None, match.groups()))
 
 
 def _kind(text: str, names: set[str], status: int | None, code: str) -> Kind:
@@ -166,7 +173,7 @@ def _by_status(text: str, status: int | None) -> Kind:
         return "http"
     if status is None and any(word in text for word in _SILENT_WORDS):
         return "silent"
-    if "Access Key" in text or "credential" in text.lower():
+    if any(word in text for word in ("Access Key", "AccessKey", "credential", "Credential")):
         return "no_credentials"
     return "other"
 
