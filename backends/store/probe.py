@@ -14,7 +14,7 @@ from backends.store.port import ObjectStore
 WRITERS = 16
 UNPROVEN = (
     "that what the store acknowledges outlives its own failures: that is its operator's promise",
-    "what a node's credentials cannot do: run `reprieve store check` with them, where delete must be refused",
+    "what a node's credentials cannot do: with those of the example policy this very check is refused at its first line",
 )
 
 Row = Callable[[str, bool, str], None]
