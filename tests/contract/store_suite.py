@@ -73,7 +73,7 @@ class StoreSuite(ABC):
                 store.read_range("k", offset, length)
 
     def test_lists_are_complete_and_ordered(self, store: ObjectStore) -> None:
-        names = ["jobs/a/9", "jobs/a/10", "jobs/a.b", "jobs/ab/1", "jobs/a/epochs/2", "latest"]
+        names = ["jobs/a/9", "jobs/a/10", "jobs/a.b", "jobs/ab/1", "jobs/a/epochs/2", "jobs/b/1", "latest"]
         for name in names:
             store.create(name, name.encode())
         assert [info.key for info in store.list("")] == sorted(names)

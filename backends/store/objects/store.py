@@ -204,7 +204,7 @@ class CloudStore:
             late = self._clock.monotonic() - begun > BUDGET_S or attempt >= self._attempts
             if late or not failure.passing:
                 raise self._raised(key, failure) from None
-            self._clock.sleep(BACKOFF_S * 4 ** (attempt - 1) * random.uniform(0.5, 1.0))  # noqa: S311 - jitter
+            self._clock.sleep(BACKOFF_S * 4 ** (attempt - 1) * random.uniform(0.5, 1.0))  # noqa: S311 - a random pause, no secret
             attempt += 1
 
     def _raised(self, key: str, failure: Failure) -> ReprieveError:
