@@ -14,6 +14,7 @@ $(STAMP): requirements/dev.txt requirements/runtime.txt pyproject.toml
 	@test -x $(PY) || $(PYTHON) -m venv $(VENV)
 	$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(PY) -m compileall -q planner backends console
 	@touch $@
 
 demo: setup

@@ -7,17 +7,23 @@ once, where the text enters the program.
 
 from __future__ import annotations
 
+import functools
 import re
-import unicodedata
 
 FIELD_LIMIT = 256
 BLOB_LIMIT = 64 * 1024
 
 # Bidirectional controls, zero-width and invisible format characters, line and paragraph separators.
-_UNSAFE = re.compile(
+_UNSAFE = (
     r"[\x00-\x1f\x7f-\x9f\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
     r"\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
 )
+
+
+@functools.cache
+def _unsafe() -> re.Pattern[str]:
+    """Compiled when the first foreign text comes: many commands meet none."""
+    return re.compile(_UNSAFE)
 
 
 def _visible(match: re.Match[str]) -> str:
@@ -37,8 +43,10 @@ def clean(text: object, *, limit: int = FIELD_LIMIT, lines: bool = False) -> str
     value = value[: limit + 1]
     if lines:
         value = value.replace("\r\n", "\n").replace("\t", "    ")
-        value = "\n".join(_UNSAFE.sub(_visible, line) for line in value.split("\n"))
+        value = "\n".join(_unsafe().sub(_visible, line) for line in value.split("\n"))
     else:
-        value = _UNSAFE.sub(_visible, value)
+        value = _unsafe().sub(_visible, value)
+    import unicodedata
+
     value = unicodedata.normalize("NFC", value)
     return value if len(value) <= limit else value[: limit - 1] + "…"

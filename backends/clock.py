@@ -5,7 +5,6 @@ Everything else takes a `Clock`. Intervals use `monotonic`, display uses `wall`;
 
 from __future__ import annotations
 
-import datetime
 import time
 from typing import Protocol
 
@@ -58,12 +57,16 @@ class SystemClock:
 
 def format_utc(seconds: float) -> str:
     """RFC 3339 in UTC with milliseconds: 2026-12-01T03:12:00.250Z."""
+    import datetime  # not at start-up: most commands show no time
+
     moment = datetime.datetime.fromtimestamp(seconds, tz=datetime.UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def parse_utc(text: str) -> float:
     """Seconds since 1970 of an RFC 3339 time with a zone; raise UsageError on anything else."""
+    import datetime
+
     try:
         moment = datetime.datetime.fromisoformat(text)
     except ValueError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -18,7 +19,10 @@ PLAN = ("plan", "--hours", "24", "--discount", "0.7", "--reclaims", "3", "--lost
 def process(*argv: str) -> Callable[[], object]:
     """A call that runs one Python process to its end."""
     words = [sys.executable, *argv]
-    return lambda: subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+    # As installed: with bytecode. The first, uncounted run writes what is missing.
+    environ = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    quiet = subprocess.DEVNULL
+    return lambda: subprocess.run(words, env=environ, stdout=quiet, stderr=quiet, check=False)
 
 
 def main() -> None:

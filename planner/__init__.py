@@ -21,14 +21,23 @@ _HOMES = {
         "young", "daly", "exact", "optimal_plan", "recommended", "safe_range", "minimax_regret", "break_even_rate",
         "first_order_periods", "overlapped_period",
     ),
-    "planner.makespan": ("Makespan", "expected_makespan", "no_resume", "break_even_no_resume", "mean_time_lost", "gang"),
+    "planner.makespan": (
+        "Makespan", "Exposure", "expected_makespan", "exposures", "deviation", "no_resume", "break_even_no_resume",
+        "mean_time_lost", "gang",
+    ),
     "planner.hazards": ("band_edges", "hazard_of_share", "rate_of_share", "rate_of_launch_share", "posterior"),
-    "planner.lifetimes": ("Bathtub", "weibull_no_resume", "weibull_conditional", "fixed_gap_no_resume"),
+    "planner.lives.lifetimes": ("Bathtub", "weibull_no_resume", "weibull_conditional", "fixed_gap_no_resume"),
     "planner.deadline": ("p_finish_no_resume", "p_finish_saved", "p_finish_fixed_loss", "guard"),
-    "planner.law": ("Law", "makespan_law", "exposures"),
+    "planner.arrays.law": ("Law", "makespan_law"),
     "planner.billing": ("RULES", "Rule", "billed_seconds", "paid_share"),
-    "planner.plan_inputs": ("PlanInputs", "PlanError"),
-    "planner.advice": ("evaluate",),
+    "planner.plan.inputs": ("PlanInputs", "PlanError"),
+    "planner.advice": ("evaluate", "bill_and_choice"),
+    "planner.pools": ("Offer", "Ranked", "rank"),
+    "planner.sweep": ("Axis", "Grid", "parse_grid"),
+    "planner.lives.laws": ("parse_law",),
+    "planner.lives.schedule": ("Schedule", "age_aware"),
+    "planner.simulate.replay": ("Policy", "Race", "replay", "summarise"),
+    "planner.simulate.runs": ("Job", "World", "Runs", "simulate"),
 }  # fmt: skip
 _WHERE = {name: module for module, names in _HOMES.items() for name in names}
 __all__ = sorted(_WHERE)  # noqa: PLE0605 the list is made from the table above

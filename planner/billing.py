@@ -6,11 +6,10 @@ Expectations are for exponential lives with rate λ per hour; rules are data, so
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Rule:
+class Rule(NamedTuple):
     """A billing rule."""
 
     name: str
@@ -36,8 +35,7 @@ RULES = {
 }
 
 
-@dataclass(frozen=True)
-class Billed:
+class Billed(NamedTuple):
     """Expected billed hours of one life."""
 
     expected_billed_hours: float

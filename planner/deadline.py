@@ -2,16 +2,21 @@
 
 Exact finite expansions of the transforms, summed in decimal arithmetic because their terms alternate and cancel.
 Every law has an atom at the failure-free time: "finish by then" is never simply 0. For whole distributions see
-`planner.law`. Symbols in hours: H work; w exposure; n exposures; λ reclaims per exposed hour; R restore; D wait.
+`planner.arrays.law`. Symbols in hours: H work; w exposure; n exposures; λ reclaims per exposed hour; R restore; D wait.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from decimal import Decimal, localcontext
+from typing import NamedTuple
+
+from planner.special import bisect, expm1
 
 _DIGITS = 60
+_FAR = 60  # multiples of H from which one exponential is the whole law
+_TERMS = 1_000_000
+_LARGE = 3000.0  # λt from which the exact sum takes too long
 
 
 def _exact(value: float) -> Decimal:
@@ -28,6 +33,8 @@ def p_finish_no_resume(hours: float, rate_per_hour: float, deadline_hours: float
         return 0.0
     if rate_per_hour == 0:
         return 1.0
+    if deadline_hours > _FAR * hours or rate_per_hour * deadline_hours > _LARGE:
+        return _far_no_resume(hours, rate_per_hour, deadline_hours)
     h, rate, t = map(_exact, (hours, rate_per_hour, deadline_hours))
     with localcontext() as context:
         context.prec = _DIGITS + int(rate_per_hour * deadline_hours)
@@ -39,6 +46,28 @@ def p_finish_no_resume(hours: float, rate_per_hour: float, deadline_hours: float
                 term += (x ** (k - 1) if k > 1 else Decimal(1)) / math.factorial(k - 1)
             total += (-1) ** k * survive**k * term
         return float(1 - total)
+
+
+def _far_no_resume(hours: float, rate: float, deadline_hours: float) -> float:
+    """The same far out, where one exponential is left of the law: P(T > t) → c e^{-st}.
+
+    s is the smallest root of f(s) = λ(1 - e^{-(λ-s)H})/(λ - s) = 1, c = e^{-(λ-s)H}/(s f'(s)); what is left out is smaller
+    than a double's last digit from t = 60 H on.
+    """
+
+    def transform(s: float) -> float:
+        gap = rate - s
+        return rate * hours if gap == 0 else -rate * expm1(-gap * hours) / gap
+
+    if rate * hours > 700:  # the root is below the smallest double
+        return 0.0
+    high = rate
+    while transform(high) < 1:
+        high *= 2.0
+    s = bisect(lambda value: transform(value) - 1.0, high * 1e-305 if high > 1 else 1e-305, high)
+    gap = rate - s
+    slope = rate * hours * hours / 2.0 if gap == 0 else (1.0 - rate * hours * math.exp(-gap * hours)) / gap
+    return min(1.0, max(0.0, 1.0 - math.exp(-gap * hours) / (s * slope) * math.exp(-s * deadline_hours)))
 
 
 def _gamma_cdf(shape: int, x: Decimal) -> Decimal:
@@ -122,8 +151,7 @@ def _hit_able(
     return total
 
 
-@dataclass(frozen=True)
-class FixedLoss:
+class FixedLoss(NamedTuple):
     """Chance to finish when each reclaim loses the same L."""
 
     max_reclaims_that_fit: int
@@ -143,15 +171,30 @@ def p_finish_fixed_loss(
     if each == 0 or theta == 0:
         return FixedLoss(0, 1.0)
     most = math.floor((deadline_hours - hours) / each * (1 + 1e-12) + 1e-12)
-    terms = [
-        math.exp(math.log(theta) + (k - 1) * math.log(theta + k * eta) - theta - k * eta - math.lgamma(k + 1))
-        for k in range(most + 1)
-    ]
-    return FixedLoss(most, min(1.0, math.fsum(terms)))
+    return FixedLoss(most, _sum_of_counts(theta, eta, most))
 
 
-@dataclass(frozen=True)
-class Guard:
+def _sum_of_counts(theta: float, eta: float, most: int) -> float:
+    """P(count ≤ most) of the generalised Poisson law, terms beyond 40 deviations from the mean left out."""
+    first, last = 0, most
+    if eta < 1:
+        mean, deviation = theta / (1.0 - eta), math.sqrt(theta / (1.0 - eta) ** 3)
+        first = max(0, math.floor(mean - 40 * deviation - 40))
+        if most > mean + 40 * deviation + 400:
+            return 1.0
+        if most < first:
+            return 0.0
+        if last - first > _TERMS:  # so many reclaims that the normal law is exact to what a plan can know
+            return 0.5 * math.erfc((mean - most - 0.5) / (deviation * math.sqrt(2.0)))
+    last = min(last, first + _TERMS)
+    log_theta = math.log(theta)
+    return min(1.0, math.fsum(
+        math.exp(log_theta + (k - 1) * math.log(theta + k * eta) - theta - k * eta - math.lgamma(k + 1))
+        for k in range(first, last + 1)
+    ))  # fmt: skip
+
+
+class Guard(NamedTuple):
     """When spot stops being an option."""
 
     latest_switch_hours: float  # T - (H - done) - switch, from the start

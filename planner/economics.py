@@ -8,11 +8,10 @@ in on-demand hours (1 - d)(H + rL); on-demand costs H. Spot pays while rL/H < d/
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Cost:
+class Cost(NamedTuple):
     """What a job costs on spot."""
 
     billed_hours: float  # H + rL
@@ -59,8 +58,7 @@ def break_even_discount(hours: float, reclaims: float, lost_hours: float) -> flo
     return ratio / (1.0 + ratio)
 
 
-@dataclass(frozen=True)
-class SelfConsistent:
+class SelfConsistent(NamedTuple):
     """Reclaims that strike repeated work too."""
 
     expected_reclaims: float  # r = λH / (1 - λL); infinite from λL ≥ 1

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from planner.special import gamma_p, gamma_quantile
 
@@ -18,8 +17,7 @@ MONTH_HOURS = 720.0
 OPEN_TOP = 0.95  # where an open top band (`>20%`) is closed
 
 
-@dataclass(frozen=True)
-class Hazard:
+class Hazard(NamedTuple):
     """A constant rate and what it means for a day."""
 
     rate_per_hour: float
@@ -74,8 +72,7 @@ def band_edges(label: str) -> tuple[float, float]:
     raise ValueError(f"{label[:40]!r} is not a band, such as <5%, 5-10%, >20% or 20+%")
 
 
-@dataclass(frozen=True)
-class Component:
+class Component(NamedTuple):
     """One Gamma component of the posterior."""
 
     weight: float
@@ -83,8 +80,7 @@ class Component:
     rate_hours: float
 
 
-@dataclass(frozen=True)
-class Posterior:
+class Posterior(NamedTuple):
     """What own history makes of a published figure (contract definition 8)."""
 
     components: tuple[Component, ...]
@@ -104,7 +100,7 @@ def posterior(
     """
     prior = [(0.05, 0.5, 4.0)]
     if published:
-        spread = (high_rate - low_rate) ** 2
+        spread = max((high_rate - low_rate) ** 2, (1e-6 * high_rate) ** 2)  # a point is a very narrow range
         shape = 3.0 * (high_rate + low_rate) ** 2 / spread
         prior.insert(0, (0.95, shape, 6.0 * (high_rate + low_rate) / spread))
     logs = [

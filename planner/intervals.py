@@ -8,7 +8,7 @@ R does not move the optimum: the expected bill is e^{λR} times a term in τ. `m
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from planner.special import bisect, exp, expm1
 
@@ -39,6 +39,8 @@ def exact(rate_per_hour: float, save_hours: float) -> float:
     Found by Newton's method on x + expm1(-(x + λC)), which stays accurate where the Lambert form cancels.
     """
     c = rate_per_hour * save_hours
+    if c < 1e-32:  # the next term, a share √(2c)/3 of the first, is below the last bit
+        return young(rate_per_hour, save_hours)
     x = min(math.sqrt(2.0 * c), 1.0)
     for _ in range(60):
         value = x + math.expm1(-(x + c))
@@ -106,8 +108,7 @@ def minimax_regret(low_rate: float, high_rate: float, save_hours: float) -> floa
     return bisect(difference, low, high)
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(NamedTuple):
     """The best whole plan: equal exposures, no save after the last piece."""
 
     pieces: int
@@ -150,8 +151,7 @@ def recommended(hours: float, rate_per_hour: float, save_hours: float, restore_h
     return None if choice >= hours else choice
 
 
-@dataclass(frozen=True)
-class FirstOrder:
+class FirstOrder(NamedTuple):
     """First-order periods of the literature, for comparison only."""
 
     period_waste_model: float  # T = √(2(μ - D - R)C), save included (Robert et al.)
@@ -176,8 +176,7 @@ def overlapped_period(rate_per_hour: float, save_hours: float, share: float) -> 
     return math.sqrt(2.0 * (1.0 - share) * save_hours / rate_per_hour)
 
 
-@dataclass(frozen=True)
-class BreakEvenRate:
+class BreakEvenRate(NamedTuple):
     """Where spot with saves stops paying."""
 
     rate_per_hour: float

@@ -8,13 +8,12 @@ reclaimed in it); λ reclaims per exposed hour; w exposure (τ + C, the last pie
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from planner.special import exp, expm1, log10_expm1
 
 
-@dataclass(frozen=True)
-class Makespan:
+class Makespan(NamedTuple):
     """Expectations of one plan."""
 
     pieces: int
@@ -72,7 +71,8 @@ def expected_makespan(
         reclaims = _with_upload(pieces, middle, end, rate_per_hour, restore_hours, upload_hours)
         billed = reclaims / rate_per_hour
     else:
-        hits = (pieces - 1) * expm1(rate_per_hour * middle) + expm1(rate_per_hour * end)
+        before = (pieces - 1) * expm1(rate_per_hour * middle) if pieces > 1 else 0.0
+        hits = before + expm1(rate_per_hour * end)
         reclaims = exp(rate_per_hour * restore_hours) * hits if restore_can_be_hit else hits
         billed = (
             reclaims / rate_per_hour if restore_can_be_hit else hits * (1.0 / rate_per_hour + restore_hours)
@@ -83,8 +83,69 @@ def expected_makespan(
 
 def _with_upload(pieces: int, middle: float, end: float, rate: float, restore: float, upload: float) -> float:
     first = exp(rate * restore) * expm1(rate * (middle + upload))
-    rest = (pieces - 2) * expm1(rate * middle) + expm1(rate * (end - upload))
+    rest = ((pieces - 2) * expm1(rate * middle) if pieces > 2 else 0.0) + expm1(rate * (end - upload))
     return first + exp(rate * (restore + upload)) * rest
+
+
+class Exposure(NamedTuple):
+    """`times` exposures of one kind: a first try and, after a reclaim, tries of `restore + hours`."""
+
+    times: int
+    hours: float
+    restore_hours: float
+
+
+def exposures(
+    pieces: int, middle_hours: float, end_hours: float, restore_hours: float, upload_hours: float
+) -> tuple[Exposure, ...]:
+    """The exposures of contract definition 3, an overlapped upload as extra restore."""
+    if pieces == 1:
+        return (Exposure(1, end_hours, restore_hours),)
+    if upload_hours == 0:
+        return (Exposure(pieces - 1, middle_hours, restore_hours), Exposure(1, end_hours, restore_hours))
+    later = restore_hours + upload_hours
+    return (
+        Exposure(1, middle_hours + upload_hours, restore_hours),
+        Exposure(pieces - 2, middle_hours, later),
+        Exposure(1, end_hours - upload_hours, later),
+    )
+
+
+def deviation(kinds: tuple[Exposure, ...], rate_per_hour: float, wait_hours: float) -> float:
+    """Standard deviation of the wall time: exposures are independent, so their variances add.
+
+    A reclaim costs Y = X + D, X the time into the exposure at which it strikes. Tries of z = R + w are a geometric number N
+    of failures, Var = E[N] Var(Y) + Var(N) E[Y]²; the first try is of w alone. Infinite beyond a double; 0 at λ = 0.
+    """
+    if rate_per_hour == 0:
+        return 0.0
+    total = 0.0
+    for times, width, restore in kinds:
+        if times == 0:
+            continue
+        retry = width + restore
+        odds = expm1(rate_per_hour * retry)  # E[N], its variance odds (1 + odds)
+        if odds > 1e150:
+            return math.inf
+        mean_y, var_y = _struck(retry, rate_per_hour)
+        mean_z = odds * (mean_y + wait_hours) + retry
+        var_z = odds * var_y + odds * (1.0 + odds) * (mean_y + wait_hours) ** 2
+        fail = -math.expm1(-rate_per_hour * width)
+        mean_y, var_y = _struck(width, rate_per_hour)
+        rest = mean_y + wait_hours + mean_z - width  # beyond w, when the first try fails
+        total += times * (fail * (var_y + var_z) + fail * (1.0 - fail) * rest * rest)
+    return math.sqrt(total)
+
+
+def _struck(width: float, rate: float) -> tuple[float, float]:
+    """Mean and variance of the time into an exposure at which it is struck."""
+    x = rate * width
+    if x < 1e-3:  # the closed forms cancel; nearly uniform
+        return mean_time_lost(width, rate), width * width * (1.0 / 12.0 - x * x / 240.0)
+    odds = expm1(x)
+    mean = mean_time_lost(width, rate)
+    second = 2.0 / (rate * rate) - (width * width + 2.0 * width / rate) / odds
+    return mean, max(0.0, second - mean * mean)
 
 
 def mean_time_lost(exposure_hours: float, rate_per_hour: float) -> float:
@@ -95,8 +156,7 @@ def mean_time_lost(exposure_hours: float, rate_per_hour: float) -> float:
     return 1.0 / rate_per_hour - exposure_hours / expm1(x)
 
 
-@dataclass(frozen=True)
-class NoResume:
+class NoResume(NamedTuple):
     """A job that starts again from the beginning after every reclaim."""
 
     expected_hours: float  # (e^{λH} - 1)/λ; infinite when beyond a double
@@ -134,8 +194,7 @@ def break_even_no_resume(discount: float) -> float | None:
     return x
 
 
-@dataclass(frozen=True)
-class Gang:
+class Gang(NamedTuple):
     """n nodes that all stop when one goes, reclaimed independently."""
 
     rate_per_hour: float  # nλ

@@ -6,15 +6,14 @@ q is the share of reclaims whose notice comes and whose window fits a save; plan
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from planner.intervals import young
 
 USABLE_SHARE = 0.7  # of the window; the rest is for what goes wrong
 
 
-@dataclass(frozen=True)
-class Fit:
+class Fit(NamedTuple):
     """Whether a final save fits."""
 
     window_s: float
@@ -29,8 +28,7 @@ def fit(window_s: float, save_s: float | None) -> Fit:
     return Fit(window_s, save_s, usable, None if save_s is None else save_s <= usable)
 
 
-@dataclass(frozen=True)
-class NoticeInterval:
+class NoticeInterval(NamedTuple):
     """Young's interval when a share of reclaims loses nothing."""
 
     young_hours: float  # √(2C/((1 - q)λ))
@@ -44,8 +42,7 @@ def notice_interval(rate_per_hour: float, save_hours: float, usable_share: float
     )
 
 
-@dataclass(frozen=True)
-class PredictionWaste:
+class PredictionWaste(NamedTuple):
     """First-order waste with predictions (Aupy, Robert, Vivien, Zaidouni, arXiv 1302.3752)."""
 
     waste: float  # share of time not spent on work

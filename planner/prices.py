@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 Prices = Mapping[str, Mapping[str, float]]  # region → instance type → USD per hour
 
 
-@dataclass(frozen=True)
-class Discount:
+class Discount(NamedTuple):
     """d = 1 - spot/on-demand of one type in one region, or why it is unknown."""
 
     discount: float | None

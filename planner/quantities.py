@@ -16,12 +16,11 @@ SIZES = {
 }  # fmt: skip
 
 _NUMBER = r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?"
-_PLAIN = re.compile(rf"-?{_NUMBER}\Z")
-_PART = re.compile(rf"({_NUMBER})(ms|min|[smhdw])")
-_ISO = re.compile(
-    rf"P(?:({_NUMBER})W)?(?:({_NUMBER})D)?(?:T(?=[0-9.])(?:({_NUMBER})H)?(?:({_NUMBER})M)?(?:({_NUMBER})S)?)?\Z"
-)
-_SIZE = re.compile(rf"({_NUMBER})\s*([A-Za-z]*)\Z")
+# Compiled, and kept by `re`, when first needed: most commands read few kinds of quantity.
+_PLAIN = rf"-?{_NUMBER}\Z"
+_PART = rf"({_NUMBER})(ms|min|[smhdw])"
+_ISO = rf"P(?:({_NUMBER})W)?(?:({_NUMBER})D)?(?:T(?=[0-9.])(?:({_NUMBER})H)?(?:({_NUMBER})M)?(?:({_NUMBER})S)?)?\Z"
+_SIZE = rf"({_NUMBER})\s*([A-Za-z]*)\Z"
 
 
 class QuantityError(ValueError):
@@ -40,7 +39,7 @@ def _finite(value: float, text: str) -> float:
 
 def parse_number(text: str) -> float:
     """A plain decimal number, NaN and infinities refused."""
-    if not _PLAIN.match(text.strip()):
+    if not re.match(_PLAIN, text.strip()):
         raise QuantityError(f"{_shown(text)} is not a number, such as 3 or 0.125")
     return _finite(float(text), text)
 
@@ -48,19 +47,19 @@ def parse_number(text: str) -> float:
 def parse_duration(text: str) -> float:
     """Seconds of a duration with units: `90s`, `10m`, `1h30m`, `2.5h`, `P1DT2H`; never negative, never bare."""
     value = text.strip()
-    iso = _ISO.match(value)
+    iso = re.match(_ISO, value) if value.startswith("P") else None
     if iso and any(iso.groups()):
         weights = (604800.0, 86400.0, 3600.0, 60.0, 1.0)
         parts = zip(iso.groups(), weights, strict=True)
         return _finite(sum(float(part) * weight for part, weight in parts if part), text)
     position, total, last = 0, 0.0, math.inf
     while position < len(value):
-        match = _PART.match(value, position)
+        match = re.match(_PART, value[position:])
         if match is None or SECONDS[match.group(2)] >= last:
             break
         last = SECONDS[match.group(2)]
         total += float(match.group(1)) * last
-        position = match.end()
+        position += match.end()
     if not value or position != len(value):
         raise QuantityError(f"{_shown(text)} is not a duration, such as 90s, 10m, 1h30m, 2.5h or P1DT2H")
     return _finite(total, text)
@@ -68,21 +67,21 @@ def parse_duration(text: str) -> float:
 
 def parse_hours(text: str) -> float:
     """Hours of a bare number (`24`) or of a duration (`24h`, `1d`)."""
-    if _PLAIN.match(text.strip()):
+    if re.match(_PLAIN, text.strip()):
         return parse_number(text)
     return parse_duration(text) / 3600.0
 
 
 def parse_seconds(text: str) -> float:
     """Seconds of a bare number (`120`) or of a duration (`2m`)."""
-    if _PLAIN.match(text.strip()):
+    if re.match(_PLAIN, text.strip()):
         return parse_number(text)
     return parse_duration(text)
 
 
 def parse_size(text: str) -> int:
     """Bytes of a size: `670GiB`, `32GB`, a bare number of bytes."""
-    match = _SIZE.match(text.strip())
+    match = re.match(_SIZE, text.strip())
     if match is None or match.group(2) not in SIZES:
         raise QuantityError(f"{_shown(text)} is not a size, such as 670GiB, 32GB or 1048576 (bytes)")
     return round(_finite(float(match.group(1)) * SIZES[match.group(2)], text))

@@ -17,7 +17,7 @@ import backends
 from backends.clean import clean
 from backends.clock import Clock
 from backends.engines.criu_tool import LOG_LIMIT_BYTES
-from backends.engines.port import Process, start_ticks
+from backends.engines.port import NSINIT, Process, start_ticks
 from backends.engines.system.trees import find_inner, only_child
 from backends.errors import EngineError
 
@@ -111,7 +111,7 @@ def launch(spec: dict[str, Any], directory: Path, *, network: bool = True) -> La
         spaces.append("-n")
     if os.geteuid() != 0:
         spaces = ["-U", "--map-root-user", *spaces]
-    init = [sys.executable, "-S", "-s", "-m", "backends.engines.nsinit", str(document), str(theirs.fileno())]
+    init = [sys.executable, "-S", "-s", "-m", NSINIT, str(document), str(theirs.fileno())]
     root = str(Path(backends.__file__).parent.parent)
     with theirs, (directory / "init.log").open("ab") as log:
         try:

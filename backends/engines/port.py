@@ -5,6 +5,7 @@ One contract suite (`tests/contract/engine_suite.py`) runs on every engine, the 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any, Literal, Protocol
 
 from backends.records.job import Job
 
+NSINIT = "backends.engines.nsinit"  # process 1 of what a restore brings back
 Answer = Literal["ok", "needs_restart", "self_save_only", "impossible"]
 
 
@@ -137,3 +139,36 @@ def start_ticks(pid: int) -> int | None:
 def alive(process: Process) -> bool:
     """Whether exactly this process (pid and start time) lives and is no zombie."""
     return start_ticks(process.pid) == process.start_ticks
+
+
+def process_of(pid: int) -> Process | None:
+    """The process `pid` of this node pinned as it is now, with its init when we brought it back; None when it is gone."""
+    ticks = start_ticks(pid) if pid > 0 else None
+    if ticks is None:
+        return None
+    facts, parent = _status(pid), 0
+    inner = facts.get("NSpid", "").split()
+    if len(inner) > 1:
+        parent = int(facts.get("PPid", "0"))
+    if not parent or not _is_our_init(parent):
+        return Process(pid, ticks)
+    return Process(pid, ticks, parent, int(inner[-1]))
+
+
+def _is_our_init(pid: int) -> bool:
+    """Whether `pid` is process 1 of a namespace that a restore by this user made (see `nsinit`)."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        mine = Path(f"/proc/{pid}").stat().st_uid == os.geteuid()
+    except OSError:
+        return False
+    return mine and NSINIT.encode() in words and _status(pid).get("NSpid", "").split()[-1:] == ["1"]
+
+
+def _status(pid: int) -> dict[str, str]:
+    """The fields of /proc/PID/status; empty when it is gone."""
+    try:
+        text = Path(f"/proc/{pid}/status").read_text("utf-8", "replace")
+    except OSError:
+        return {}
+    return {name: value.strip() for name, _, value in (line.partition(":") for line in text.splitlines())}

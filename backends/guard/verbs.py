@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 from backends.clean import clean
-from backends.engines.port import Process, start_ticks
+from backends.engines.port import Process, process_of
 from backends.errors import UsageError
 from backends.guard import engines
 from backends.guard.decide.model import Word
@@ -186,10 +186,10 @@ class Verbs:
 
     def _process(self, asked: Examine) -> Process | None:
         if asked.pid is not None:
-            ticks = start_ticks(asked.pid) if asked.pid > 0 else None
-            if ticks is None:
+            found = process_of(asked.pid)
+            if found is None:
                 raise UsageError(f"there is no process {asked.pid} on this node")
-            return Process(asked.pid, ticks)
+            return found
         for unit in self._host.book.all():
             if unit.record.job.name == asked.job.name and not unit.ended:
                 return unit.process

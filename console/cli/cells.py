@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from backends.clean import clean
 from planner.quantities import format_duration, format_fraction, format_size
@@ -14,8 +13,7 @@ UNKNOWN = "–"
 CELL_LIMIT = 4096
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(NamedTuple):
     """One column of a listing."""
 
     key: str  # key of the item; `a.b` looks into a nested object

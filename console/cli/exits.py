@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
-from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from backends.clean import clean
 from backends.clock import Clock, format_utc
 from backends.errors import ReprieveError, UsageError
-from backends.xdg import base, private
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 DONE = 0
 INTERRUPTED = 130
@@ -62,6 +64,8 @@ def unexpected(error: BaseException, clock: Clock) -> ReprieveError:
 
 def _write_log(error: BaseException, clock: Clock) -> Path:
     import traceback
+
+    from backends.xdg import base, private
 
     stamp = format_utc(clock.wall()).replace(":", "").replace(".", "-")
     path = private(base("STATE") / "log") / f"crash-{stamp}-{os.getpid()}.log"

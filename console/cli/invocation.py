@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TextIO
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
-from backends.clock import Clock
 from backends.errors import ConfirmationError, UsageError
-from console.cli.cells import Column
 from console.cli.exits import DryRunEnd
-from console.cli.narrate import Narrator
-from console.cli.render import MACHINE, Document, Renderer
-from console.config.model import Settings
-from console.operations.context import Context
+from console.cli.render import MACHINE
+
+if TYPE_CHECKING:
+    from backends.clock import Clock
+    from console.cli.cells import Column
+    from console.cli.narrate import Narrator
+    from console.cli.render import Document, Renderer
+    from console.config.model import Settings
+    from console.operations.context import Context
 
 __all__ = ["Column", "Invocation"]
 
 
-@dataclass
-class Invocation:
-    """One command as typed, parsed and placed.
+def __getattr__(name: str) -> Any:
+    """`Column`, for handlers of listings; other commands never load the table cells."""
+    if name != "Column":
+        raise AttributeError(f"module 'console.cli.invocation' has no attribute {name!r}")
+    from console.cli import cells
 
-    `arguments` holds every argument of the command by name with `-` as `_`: seconds for durations and
-    `seconds`, hours, bytes, bytes per second, fractions as numbers; a list for `many`, a bool for flags,
-    None when absent. A literal word that an option allows (`--interval auto`) stays text.
-    """
+    return cells.Column
+
+
+class Given(NamedTuple):
+    """What an Invocation is made of."""
 
     words: str  # `jobs save`
     arguments: dict[str, Any]
@@ -42,8 +48,18 @@ class Invocation:
     verbose: int = 0
     read_only: bool = False
     production: bool = False
-    labels: dict[str, str] = field(default_factory=dict)  # -l key=value
+    labels: Mapping[str, str] = MappingProxyType({})  # -l key=value
     watch: bool = False  # the command is repeated
+
+
+class Invocation(Given):
+    """One command as typed, parsed and placed.
+
+    `arguments` holds every argument of the command by name with `-` as `_`: seconds for durations and
+    `seconds`, hours, bytes, bytes per second, fractions as numbers; a list for `many`, a bool for flags,
+    None when absent. A literal word that an option allows (`--interval auto`) stays text.
+    """
+
     _context: Context | None = None
 
     @property
@@ -65,6 +81,7 @@ class Invocation:
 
     def emit(self, document: Document, table: Callable[[Document], str] | None = None) -> None:
         """Print one result on stdout; `table` makes the text for people (default: aligned keys and values)."""
+        self.narrator.settle()
         self.renderer.document(document, table)
 
     def emit_listing(self, noun: str, items: Sequence[Document], columns: Sequence[str | Column]) -> None:
@@ -74,6 +91,7 @@ class Invocation:
         whose `labels` hold it.
         """
         kept = [item for item in items if self._labelled(item)]
+        self.narrator.settle()
         self.renderer.listing(noun, kept, columns)
 
     def emit_line(self, document: Document, text: str) -> None:
@@ -81,6 +99,7 @@ class Invocation:
 
         Other formats print nothing here: they get one document at the end, by `emit`.
         """
+        self.narrator.settle()
         self.renderer.line(document, text)
 
     def say(self, text: str) -> None:

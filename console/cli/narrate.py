@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TextIO
 
 from backends.clean import clean
@@ -52,9 +51,17 @@ class Narrator:
         if not self._live:
             self._line(f"{format_utc(self._clock.wall())} {clean(text, limit=LINE_LIMIT)}")
             return
-        line = clean(text, limit=100)
+        import shutil  # a terminal's progress only
+
+        line = clean(text, limit=max(20, shutil.get_terminal_size().columns - 1))
         self._write("\r" + line.ljust(self._drawn))
         self._drawn = len(line)
+
+    def settle(self) -> None:
+        """Take a progress line off the terminal, so that a result on stdout begins at the left edge."""
+        if self._drawn:
+            self._write("\r" + " " * self._drawn + "\r")
+            self._drawn = 0
 
     def ask(self, lines: tuple[str, ...], prompt: str) -> None:
         """Show a question: its lines, then the prompt without a line end."""
@@ -65,6 +72,8 @@ class Narrator:
     def error(self, error: ReprieveError) -> None:
         """The last word: one line (and a hint) for people, one JSON object for machines."""
         if self._machine:
+            import json  # errors only
+
             self._line(json.dumps(error.document(), ensure_ascii=True))
             return
         self._line(f"{self._paint('error:', '31')} {clean(error.message, limit=LINE_LIMIT)}")
@@ -79,9 +88,7 @@ class Narrator:
         return f"\x1b[{code}m{word}\x1b[0m" if self._colour else word
 
     def _line(self, text: str) -> None:
-        if self._drawn:
-            text = "\r" + " " * self._drawn + "\r" + text
-            self._drawn = 0
+        self.settle()
         self._write(text + "\n")
 
     def _write(self, text: str) -> None:

@@ -5,16 +5,11 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from backends.clean import clean
 from backends.errors import UsageError
-from backends.ids import CheckpointId, check_name
-from backends.inventory.document import nearest
-from backends.inventory.values import url
 from console.cli.exits import usage
-from console.cli.helptext import operand_word, placeholder
 from console.cli.options import CHANGING, COMMON, LISTING, SETTLED, options_of, takes_value, variable
 from console.registry.index import commands_of, words
 from console.registry.model import Argument, Command
@@ -26,7 +21,7 @@ _TAKE_VALUE = {
     if takes_value(argument)
     for spelling in (f"--{argument.name}", f"-{argument.short}")
 }
-_NEGATIVE = re.compile(r"-\.?\d")
+_NEGATIVE = r"-\.?\d"  # compiled when first needed
 _QUANTITIES = {
     "duration": quantities.parse_duration,
     "hours": quantities.parse_hours,
@@ -38,8 +33,7 @@ _QUANTITIES = {
 }
 
 
-@dataclass(frozen=True)
-class Typed:
+class Typed(NamedTuple):
     """The words found on the line, and the rest to parse."""
 
     noun: str  # empty: none was typed
@@ -81,6 +75,8 @@ def split(argv: list[str]) -> Typed:
 
 def _noun(token: str) -> str:
     if token not in words():
+        from backends.inventory.document import nearest
+
         raise usage(
             f"{token!r} is no command of reprieve{nearest(token, words())}; reprieve --help lists them"
         )
@@ -93,6 +89,8 @@ def _verb(noun: str, token: str) -> str:
         return token
     if "" in verbs:
         return ""
+    from backends.inventory.document import nearest
+
     raise usage(
         f"{token!r} is no command of reprieve {noun}{nearest(token, verbs)} (reprieve {noun} --help lists them)"
     )
@@ -111,10 +109,10 @@ def parse(command: Command, rest: tuple[str, ...], environ: Mapping[str, str]) -
     """
     line, tail = _cut(rest)
     options = options_of(command)
-    found, extra = _parser(command, options).parse_known_args(_joined(line, options))
+    found, extra = _parser(command, _typed(line, options)).parse_known_args(_joined(line, options))
     values: dict[str, Any] = {}
     for argument in options:
-        typed = getattr(found, argument.name.replace("-", "_"))
+        typed = getattr(found, argument.name.replace("-", "_"), None)
         values[argument.name.replace("-", "_")] = _option(command, argument, typed, environ)
     values |= _place(command, _operands(command, extra), tail)
     return values
@@ -126,6 +124,16 @@ def _cut(rest: tuple[str, ...]) -> tuple[list[str], list[str]]:
         return list(rest), []
     at = rest.index("--")
     return list(rest[:at]), list(rest[at + 1 :])
+
+
+def _typed(line: list[str], options: tuple[Argument, ...]) -> tuple[Argument, ...]:
+    """The options that stand on the line: a parser of forty takes longer to build than all the rest of a plan.
+
+    Letters can be joined (`-qv`), so any of them brings all that have one.
+    """
+    names = {token.split("=", 1)[0] for token in line}
+    letters = any(token[:1] == "-" and token[1:2] not in ("", "-") for token in line)
+    return tuple(item for item in options if f"--{item.name}" in names or (letters and item.short))
 
 
 def _parser(command: Command, options: tuple[Argument, ...]) -> _Parser:
@@ -146,7 +154,7 @@ def _joined(line: list[str], options: tuple[Argument, ...]) -> list[str]:
     with_value = {f"--{argument.name}" for argument in options if takes_value(argument)}
     joined: list[str] = []
     for token in line:
-        if joined and joined[-1] in with_value and _NEGATIVE.match(token):
+        if joined and joined[-1] in with_value and re.match(_NEGATIVE, token):
             joined[-1] += f"={token}"
         else:
             joined.append(token)
@@ -155,7 +163,9 @@ def _joined(line: list[str], options: tuple[Argument, ...]) -> list[str]:
 
 def _operands(command: Command, extra: list[str]) -> list[str]:
     for token in extra:
-        if token.startswith("-") and token != "-" and not _NEGATIVE.match(token):
+        if token.startswith("-") and token != "-" and not re.match(_NEGATIVE, token):
+            from backends.inventory.document import nearest
+
             name = token.split("=", 1)[0]
             known = [f"--{argument.name}" for argument in options_of(command)]
             close = nearest(name, known).split("; known here")[0]
@@ -175,6 +185,8 @@ def _option(command: Command, argument: Argument, typed: Any, environ: Mapping[s
         typed = [argument.default] if argument.many and argument.default is not None else argument.default
     if typed is None:
         if argument.required:
+            from console.cli.helptext import placeholder
+
             raise usage(
                 f"reprieve {command.words} needs --{argument.name} {placeholder(argument)}: {argument.help}"
             )
@@ -193,6 +205,8 @@ def _place(command: Command, operands: list[str], tail: list[str]) -> dict[str, 
     for argument in command.arguments:
         if not argument.operand:
             continue
+        from console.cli.helptext import operand_word
+
         word = operand_word(argument)
         taken, left = (left + tail, []) if argument.many else (left[:1], left[1:])
         if not taken and argument.required:
@@ -230,13 +244,19 @@ def convert(argument: Argument, text: str, source: str) -> Any:
             return _QUANTITIES[kind](text)
         except ValueError as error:
             words_ = f", or {', '.join(argument.choices)}" if argument.choices else ""
-            raise usage(f"{source}: {error}{words_}") from None
+            allowed = f" ({argument.allowed})" if argument.allowed else ""
+            raise usage(f"{source}: {error}{words_}{allowed}") from None
     return _word(kind, text, source)
 
 
 def _word(kind: str, text: str, source: str) -> str:
     if "\0" in text or (not text and kind != "text"):
         raise usage(f"{source} is {clean(text)!r}; a {kind} expected")
+    if kind not in ("checkpoint", "job", "url"):
+        return text
+    from backends.ids import CheckpointId, check_name
+    from backends.inventory.values import url
+
     try:
         if kind == "checkpoint" and text != "latest":
             return str(CheckpointId.parse(text))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
-from console.cli.cells import Column, cell, grid, look_up
-from console.cli.plaindata import to_csv, to_yaml
+if TYPE_CHECKING:
+    from console.cli.cells import Column
 
 Document = dict[str, Any]
 MACHINE = ("json", "ndjson", "csv", "yaml", "name")
@@ -40,6 +39,11 @@ class Renderer:
         self.output = output
         self._colour = colour and output in TABLES
 
+    @property
+    def colour(self) -> bool:
+        """Whether text for people may hold colour."""
+        return self._colour
+
     def document(self, document: Document, table: Callable[[Document], str] | None = None) -> None:
         """One result. `table` makes the text for people; without it keys and values are shown in two columns."""
         if self.output in TABLES:
@@ -49,6 +53,8 @@ class Renderer:
         elif self.output == "ndjson":
             self._write(self._json(document))
         elif self.output == "yaml":
+            from console.cli.plaindata import to_yaml
+
             self.text(to_yaml(document))
         elif self.output == "csv":
             self._csv(_rows(document))
@@ -58,7 +64,7 @@ class Renderer:
     def listing(self, noun: str, items: Sequence[Document], columns: Sequence[str | Column]) -> None:
         """A listing as `{"schema": "reprieve/<noun>-list/v1", "items": […]}`, or a line an item (ndjson)."""
         if self.output in TABLES:
-            self._table(items, [Column(item) if isinstance(item, str) else item for item in columns])
+            self._table(items, columns)
         elif self.output == "ndjson":
             for item in items:
                 self._write(self._json({"schema": f"reprieve/{noun}/v1", **item}))
@@ -80,8 +86,11 @@ class Renderer:
         """Finished text, with one line end."""
         self._write(text.rstrip("\n"))
 
-    def _table(self, items: Sequence[Document], columns: list[Column]) -> None:
-        shown = [column for column in columns if self.output == "wide" or not column.wide]
+    def _table(self, items: Sequence[Document], columns: Sequence[str | Column]) -> None:
+        from console.cli.cells import Column, cell, grid, look_up  # no table, no cells
+
+        every = [Column(item) if isinstance(item, str) else item for item in columns]
+        shown = [column for column in every if self.output == "wide" or not column.wide]
         values = [[look_up(item, column.key) for column in shown] for item in items]
         rows = [[cell(column.key, value) for column, value in zip(shown, row, strict=True)] for row in values]
         right = [
@@ -96,16 +105,22 @@ class Renderer:
         self._write("\n".join(lines))
 
     def _csv(self, rows: list[Document]) -> None:
+        from console.cli.plaindata import to_csv
+
         text = to_csv(rows)
         if text:
             self.text(text)
 
     def _names(self, items: Sequence[Document]) -> None:
+        from console.cli.cells import cell
+
         for item in items:
             name = item.get("name") or item.get("id") or next(iter(item.values()), None)
             self._write(cell("", name))
 
     def _json(self, value: object, indent: int | None = None) -> str:
+        import json  # not for tables
+
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
         try:
             text.encode(self.stream.encoding or "utf-8")
@@ -134,6 +149,8 @@ def _rows(document: Document) -> list[Document]:
 
 def pairs(document: Document, indent: str = "") -> str:
     """A document as aligned `key  value` lines; nested objects and lists of objects are indented."""
+    from console.cli.cells import cell
+
     lines: list[str] = []
     keys = [key for key in document if key != "schema"]
     space = max((len(key) for key in keys), default=0)

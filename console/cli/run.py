@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from backends.clock import Clock, SystemClock
 from backends.errors import ReprieveError
-from console.cli import exits, helptext
+from console.cli import exits
 from console.cli.invocation import Invocation
 from console.cli.narrate import Narrator
 from console.cli.parser import Typed, parse, split
 from console.cli.render import MACHINE, Renderer
 from console.config.model import Settings
 from console.config.resolve import resolve
-from console.operations.contexts import build_context
 from console.registry.index import find
 from console.registry.model import Command
+
+if TYPE_CHECKING:
+    from console.operations.context import Context
 
 WATCH_EVERY_S = 2.0
 _CONSOLE = Command("", "", "the console", "console.tui.app:main")  # `reprieve` alone: common options only
@@ -78,6 +81,10 @@ def _run(argv: list[str], clock: Clock) -> int:
 
 def _help_for(typed: Typed) -> str | None:
     """The help text that the words ask for, or get because they are not enough; None when they name a command."""
+    if typed.noun and not typed.help and typed.verb is not None and find(typed.noun, typed.verb) is not None:
+        return None
+    from console.cli import helptext
+
     if not typed.noun:
         return helptext.top() if typed.help else helptext.short()
     command = find(typed.noun, typed.verb) if typed.verb is not None else None
@@ -107,7 +114,7 @@ def _invocation(command: Command, values: dict[str, Any], settings: Settings, cl
             sys.stderr, clock, quiet=quiet, machine=machine, colour=_coloured(wish, sys.stderr)
         ),
         settings=settings,
-        open_context=lambda: build_context(settings),
+        open_context=lambda: _context(settings),
         stdin=sys.stdin,
         yes=bool(values["yes"]),
         confirmation=values["confirm"],
@@ -142,6 +149,8 @@ def _hand_over(command: Command, invocation: Invocation) -> int:
             f"--watch repeats, and -o {invocation.output} is one document: table, wide or ndjson expected"
         )
     handler = _handler(command.handler)
+    gc.freeze()
+    gc.enable()
     while invocation.watch:
         handler(invocation)
         invocation.clock.sleep(WATCH_EVERY_S)
@@ -157,8 +166,16 @@ def _handler(path: str) -> Callable[[Invocation], int]:
 def _console(typed: Typed, clock: Clock) -> int:
     settings = _settle(parse(_CONSOLE, typed.rest, os.environ))
     application = importlib.import_module("console.tui.app")
-    code: int = application.main(build_context(settings), clock)
+    gc.freeze()
+    gc.enable()
+    code: int = application.main(_context(settings), clock)
     return code
+
+
+def _context(settings: Settings) -> Context:
+    from console.operations.contexts import build_context
+
+    return build_context(settings)
 
 
 def _labels(typed: list[str]) -> dict[str, str]:

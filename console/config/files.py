@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,10 +10,8 @@ from backends.clean import clean
 from backends.errors import UsageError
 from backends.ids import check_name
 from backends.inventory.document import Document, read_document
-from backends.xdg import base
 from console.config.model import BUILT_IN, BY_NAME, CONTEXT_KEYS, Setting, Value
 
-FILE = "config.toml"
 _TRUE = ("1", "true", "yes", "on")
 _FALSE = ("0", "false", "no", "off", "")
 
@@ -31,19 +28,6 @@ class Layer:
     def where(self, *keys: str) -> str:
         """`file:line` of a key."""
         return str(self.path) if self.document is None else self.document.where(*keys)
-
-
-def user_file() -> Path:
-    """The user's config.toml, whether it exists or not."""
-    return base("CONFIG") / FILE
-
-
-def system_file(environ: Mapping[str, str]) -> Path:
-    """The system's config.toml: in the first absolute XDG_CONFIG_DIRS, else /etc/xdg."""
-    for part in environ.get("XDG_CONFIG_DIRS", "").split(":"):
-        if part.startswith("/"):
-            return Path(part) / "reprieve" / FILE
-    return Path("/etc/xdg/reprieve") / FILE
 
 
 def read_layer(path: Path) -> Layer:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Literal, NamedTuple
 
 Value = str | bool
 COLOURS = ("auto", "always", "never")
@@ -11,8 +12,7 @@ OUTPUTS = ("table", "wide", "json", "ndjson", "csv", "yaml", "name")
 BUILT_IN = ("default", "practice")  # contexts that need no entry in a file
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(NamedTuple):
     """One setting: a flag's namesake, `REPRIEVE_<NAME>`, a key of a context or of config.toml's top level."""
 
     name: str
@@ -45,8 +45,7 @@ BY_NAME = {setting.name: setting for setting in SETTINGS}
 CONTEXT_KEYS = tuple(setting.name for setting in SETTINGS if setting.in_context)
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(NamedTuple):
     """Every setting with the value in force (None: not set anywhere) and where it comes from."""
 
     values: dict[str, Value | None]
@@ -54,7 +53,7 @@ class Settings:
         str, str
     ]  # `--color`, `REPRIEVE_COLOR`, `context prod in FILE:LINE`, `FILE:LINE`, `default`
     contexts: tuple[str, ...] = BUILT_IN  # every context there is
-    files: dict[str, bool] = field(default_factory=dict)  # files looked at, and whether they exist
+    files: Mapping[str, bool] = MappingProxyType({})  # files looked at, and whether they exist
 
     def text(self, name: str) -> str | None:
         """A setting as text, None when not set."""

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from backends.clean import clean
 from backends.errors import UsageError
-from backends.inventory.document import nearest
-from console.config.files import Layer, from_text, read_layer, system_file, user_file
 from console.config.model import BUILT_IN, SETTINGS, Setting, Settings, Value
+from console.config.places import system_file, user_file
+
+if TYPE_CHECKING:
+    from console.config.files import (
+        Layer,  # tomllib and more, which a machine without a config.toml never loads
+    )
 
 
 def resolve(flags: Mapping[str, Value], environ: Mapping[str, str], config: str | None = None) -> Settings:
@@ -29,6 +34,8 @@ def resolve(flags: Mapping[str, Value], environ: Mapping[str, str], config: str 
     name, origin = _pick(next(item for item in SETTINGS if item.name == "context"), given, layers, None)
     context = str(name)
     if context not in contexts:
+        from backends.inventory.document import nearest
+
         raise UsageError(
             f"context {clean(context, limit=80)!r} ({origin}) is not known{nearest(context, contexts)}"
         )
@@ -41,12 +48,17 @@ def resolve(flags: Mapping[str, Value], environ: Mapping[str, str], config: str 
 
 def _layers(environ: Mapping[str, str], config: str | None) -> tuple[list[Layer], dict[str, bool]]:
     named = config or environ.get("REPRIEVE_CONFIG") or None
-    user = Path(named).expanduser().absolute() if named else user_file()
-    system = system_file(environ)
-    files = {str(path): path.is_file() for path in (user, system)}
-    if named and not user.is_file():
+    user = os.path.abspath(os.path.expanduser(named)) if named else user_file()
+    files = {path: os.path.isfile(path) for path in (user, system_file(environ))}
+    if named and not files[user]:
         raise UsageError(f"configuration file {user} does not exist")
-    return [read_layer(path) for path in (user, system) if path.is_file()], files
+    if not any(files.values()):
+        return [], files
+    from pathlib import Path
+
+    from console.config.files import read_layer
+
+    return [read_layer(Path(path)) for path, there in files.items() if there], files
 
 
 def _given(flags: Mapping[str, Value], environ: Mapping[str, str]) -> dict[str, tuple[Value, str]]:
@@ -56,6 +68,8 @@ def _given(flags: Mapping[str, Value], environ: Mapping[str, str]) -> dict[str, 
         if setting.name in flags:
             given[setting.name] = (flags[setting.name], f"--{setting.name.replace('_', '-')}")
         elif text:
+            from console.config.files import from_text
+
             given[setting.name] = (from_text(setting, text, setting.variable), setting.variable)
     return given
 

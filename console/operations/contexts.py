@@ -40,7 +40,18 @@ def build_context(settings: Settings) -> Context:
         production=settings.flag("production"),
         read_only=settings.flag("read_only"),
         store=settings.text("store"),
+        practice_socket=_practice_socket(),
     )
+
+
+def _practice_socket() -> Path | None:
+    """The fake cloud of this machine's practice fleet, for its hosts in a fleet of your own; None without one."""
+    try:
+        document = strict.loads((practice_directory() / PRACTICE_FILE).read_bytes(), what=PRACTICE_FILE)
+    except (OSError, DamagedError):
+        return None
+    socket = document.get("socket")
+    return Path(socket) if isinstance(socket, str) and socket else None
 
 
 def _practice(settings: Settings) -> Context:

@@ -179,6 +179,11 @@ class Fleet:
             )
         return url
 
+    def stores(self) -> tuple[str, ...]:
+        """Every store of the fleet, the default one first: where its protected jobs save."""
+        found = [self.context.store or "", *(job.store or "" for job in self.jobs().values() if job.uid)]
+        return tuple(dict.fromkeys(filter(None, found)))
+
     def truth(self, job: Job) -> Truth:
         """The store of a job."""
         return self.truth_at(self.store_url(job))

@@ -10,7 +10,7 @@ from backends.clock import parse_utc
 from backends.errors import ReprieveError
 from backends.ledger.records import JobCurrent
 from backends.records.job import Job, JobState
-from backends.records.status import JobStatus
+from backends.records.status import JobStatus, NodeStatus
 from console.operations.decide.loss import NodeVerdict, job_state_on_silence
 from console.operations.fleet import Fleet
 from console.operations.polling import NodeKnown, Poller
@@ -60,10 +60,11 @@ class Observer:
             return
         found = StoreKnown(at=now)
         try:
-            if fleet.context.store:
-                beats = await fleet.blocking(fleet.truth_at(fleet.context.store).controllers)
+            for store in fleet.stores():
+                beats = await fleet.blocking(fleet.truth_at(store).controllers)
                 for name, document in beats.items():
-                    found.controllers[name] = parse_utc(str(document.get("at")))
+                    at = parse_utc(str(document.get("at")))
+                    found.controllers[name] = max(at, found.controllers.get(name, at))
                     every = document.get("every_s")
                     found.beats_s[name] = (
                         float(every) if isinstance(every, (int, float)) else CONTROLLER_S / 3
@@ -141,7 +142,7 @@ class Observer:
         left = None
         if status is not None and status.notice_deadline_s is not None and age is not None:
             left = status.notice_deadline_s - age
-        reason = verdict.reason or (known.error if verdict.state != "ok" else "")
+        reason = verdict.reason or (known.error if verdict.state != "ok" else _zombies(status))
         return NodeRow(
             node.name,
             verdict.state,
@@ -244,9 +245,11 @@ class Observer:
         if known.status is not None and known.status.notice == "notice":
             return "noticed", "its provider has announced that the node will be taken"
         host = self.store.rehearsed.get(job.uid)
+        failed = f"; last save failed: {reason}" if reason else ""
         if host is not None:
-            return "protected", f"rehearsed on {host}" + (f"; last save failed: {reason}" if reason else "")
-        return "unrehearsed", f"no checkpoint has run on another host yet: reprieve jobs rehearse {job.name}"
+            return "protected", f"rehearsed on {host}{failed}"
+        advice = f"no checkpoint has run on another host yet: reprieve jobs rehearse {job.name}"
+        return "unrehearsed", f"{advice}{failed}"
 
     def _operations(self) -> tuple[OperationRow, ...]:
         ledger, rows = self.fleet.ledger, []
@@ -263,6 +266,12 @@ class Observer:
                 )
             )
         return tuple(rows)
+
+
+def _zombies(status: NodeStatus | None) -> str:
+    """What an operator should know of a node that answers: it holds older copies of jobs that run elsewhere."""
+    names = [clean(job.name) for job in status.jobs if job.state == "zombie"] if status is not None else []
+    return f"holds a frozen older copy (zombie) of {', '.join(names)}" if names else ""
 
 
 def from_status(row: JobRow, status: JobStatus, asked_at: float, *, stale: bool) -> JobRow:

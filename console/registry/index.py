@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from console.registry.model import Command
 
 
-@dataclass(frozen=True)
-class Noun:
+class Noun(NamedTuple):
     """The first word of a command, as the top-level help lists it."""
 
     word: str

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Kind = Literal[
     "text", "flag", "int", "float", "fraction", "duration", "hours", "seconds", "size", "rate", "path", "choice",
@@ -11,8 +10,7 @@ Kind = Literal[
 ]  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Argument:
+class Argument(NamedTuple):
     """One option or operand of a command."""
 
     name: str  # `hours` is typed as --hours; an operand keeps its name in upper case in help
@@ -24,18 +22,17 @@ class Argument:
     choices: tuple[str, ...] = ()
     default: str | None = None  # as typed
     short: str | None = None  # one letter
+    allowed: str = ""  # the allowed range, for the message about a value that is no quantity
 
 
-@dataclass(frozen=True)
-class Example:
+class Example(NamedTuple):
     """A line a user can type, and what it does."""
 
     line: str
     does: str
 
 
-@dataclass(frozen=True)
-class Command:
+class Command(NamedTuple):
     """A named command.
 
     `tier`: 0 reads; 1 adds (save, change an interval); 2 disturbs (move, restore, drain, stop with a save);
@@ -51,7 +48,7 @@ class Command:
     examples: tuple[Example, ...] = ()
     details: str = ""  # paragraphs for --help
     listing: bool = False  # takes -o, -l, --watch
-    formats: tuple[str, ...] = field(default=("table", "wide", "json", "ndjson", "csv", "yaml", "name"))
+    formats: tuple[str, ...] = ("table", "wide", "json", "ndjson", "csv", "yaml", "name")
 
     @property
     def words(self) -> str:

@@ -1,51 +1,9 @@
-"""`reprieve plan`: what reclaims cost a job, and every break-even."""
+"""`reprieve plan` and `plan sweep`: what reclaims cost a job, every break-even, and the same over grids."""
 
 from __future__ import annotations
 
 from console.registry.model import Argument, Command, Example
-
-_ARGUMENTS = (
-    Argument(
-        "hours", "useful work of the job in hours (24) or as a duration (36h)", kind="hours", required=True
-    ),
-    Argument("discount", "discount of spot against on-demand, 0.7 or 70%; may be negative", kind="fraction"),
-    Argument(
-        "spot-price", "USD per hour on spot; with --on-demand-price instead of --discount", kind="float"
-    ),
-    Argument("on-demand-price", "USD per hour on demand", kind="float"),
-    Argument("reclaims", "reclaims suffered over the whole job (a count, 3)", kind="float"),
-    Argument("rate", "reclaims per node and exposed hour (0.125)", kind="float"),
-    Argument("band", "published band: <5%, 5-10%, >20%, 20+%; needs --band-basis"),
-    Argument("band-basis", "what the band is a share of", kind="choice", choices=("month", "hour", "launch")),
-    Argument("mean-run", "mean run that users end themselves, for --band-basis launch", kind="hours"),
-    Argument("pool", "take band and discount of this pool from the pulled figures", kind="pool"),
-    Argument("feed", "with --pool: a Spot Advisor file instead of the pulled copy", kind="path"),
-    Argument("lost", "billed time lost per reclaim (10m)", kind="duration"),
-    Argument("checkpoint-cost", "how long the job stands still for a save (36s)", kind="duration"),
-    Argument("restore", "from the start of billing to the job running again (3m)", kind="duration"),
-    Argument("upload", "time until a save is durable, while the job runs on (2m)", kind="duration"),
-    Argument(
-        "interval",
-        "work between two saves, or auto: the recommended one (default)",
-        kind="duration",
-        choices=("auto",),
-    ),
-    Argument(
-        "size", "bytes of a checkpoint (670GiB); with --bandwidth gives the time of a save", kind="size"
-    ),
-    Argument("bandwidth", "measured bytes per second to the store (10GB/s)", kind="rate"),
-    Argument("wait", "wait for capacity after a reclaim, not billed (default 0s)", kind="duration"),
-    Argument("notice", "length of the reclaim notice in seconds (120) or as a duration", kind="seconds"),
-    Argument("notice-reliability", "share of reclaims with a usable notice (default 0)", kind="fraction"),
-    Argument("nodes", "nodes that stop together (default 1)", kind="int"),
-    Argument("deadline", "from the start; prints the chance to finish by then (36h)", kind="duration"),
-    Argument("no-resume", "the job starts over after every reclaim", kind="flag"),
-    Argument("billing", "billing rule (default per-second)", kind="text"),
-    Argument("max-overhead", "largest share of time spent saving (2%)", kind="fraction"),
-    Argument("history-hours", "own observation: node-hours", kind="hours"),
-    Argument("history-reclaims", "own observation: reclaims in those hours", kind="int"),
-    Argument("check", "exit 8 when spot does not pay or the job never finishes", kind="flag"),
-)
+from console.registry.planning import EVERYTHING
 
 COMMANDS: tuple[Command, ...] = (
     Command(
@@ -53,14 +11,22 @@ COMMANDS: tuple[Command, ...] = (
         verb="",
         summary="what reclaims cost a job, and every break-even",
         handler="console.cli.commands.plan:run",
-        arguments=_ARGUMENTS,
+        arguments=(
+            *EVERYTHING,
+            Argument(
+                "plot",
+                "draw cost against interval, saving against r, and the law of the makespan",
+                kind="flag",
+            ),
+            Argument("check", "exit 8 when spot does not pay or the job never finishes", kind="flag"),
+        ),
         examples=(
             Example(
                 "reprieve plan --hours 24 --discount 0.7 --reclaims 3 --lost 10m",
                 "cost and break-evens of one job",
             ),
             Example(
-                "reprieve plan --hours 72 --discount 60% --rate 0.05 --checkpoint-cost 20s --restore 3m --deadline 90h",
+                "reprieve plan --hours 72 --discount 60% --rate 0.05 --checkpoint-cost 20s --restore 3m --deadline 90h --plot",
                 "the best interval, and the chance to finish in 90 h",
             ),
             Example(
@@ -70,10 +36,43 @@ COMMANDS: tuple[Command, ...] = (
             ),
         ),
         details=(
-            "Give the discount or both prices; one of reclaims, rate, band or pool; and the loss per reclaim, or what a "
-            "save and a restore cost. Spot pays while rL/H < d/(1 - d). Figures are expectations. A band is never read "
-            "without its basis: 5 % of instances a month, an hour, or of launches are very different rates."
+            "Give the discount or both prices; one of reclaims, rate, band, pool or lifetime; and the loss per reclaim, or "
+            "what a save and a restore cost. Spot pays while rL/H < d/(1 - d). Figures are expectations. A band is never "
+            "read without its basis: 5 % of instances a month, an hour, or of launches are very different rates."
         ),
         formats=("table", "json", "yaml"),
+    ),
+    Command(
+        noun="plan",
+        verb="sweep",
+        summary="the same over a grid of inputs",
+        handler="console.cli.commands.plan:sweep",
+        arguments=(
+            Argument(
+                "grid", "NAME=LO..HI:STEPS[log], or NAME=A,B,C; may be repeated", required=True, many=True
+            ),
+            Argument(
+                "on", "dask://HOST:PORT: hand the chunks to a Dask cluster of your own (extra reprieve[dask])"
+            ),
+            Argument("workers", "threads (default: one a core)", kind="int", allowed="at least 1"),
+            Argument("plot", "draw curves (one axis) or a heat map (two axes)", kind="flag"),
+            *EVERYTHING,
+        ),
+        examples=(
+            Example(
+                "reprieve plan sweep --hours 24 --discount 0.7 --checkpoint-cost 36s --restore 3m --grid interval=1m..2h:20log "
+                "--grid rate=0.01..1:20log -o csv",
+                "400 scenarios as CSV",
+            ),
+            Example(
+                "reprieve plan sweep --hours 24 --discount 0.7 --lost 10m --grid reclaims=0..400:41 --plot",
+                "saving against the number of reclaims",
+            ),
+        ),
+        details=(
+            "Any numeric input of plan can be an axis; what is not an axis is given as for plan. LO and HI are typed like the "
+            "option itself; STEPS counts both ends. Axes of one name are refused. CSV and ndjson are written as they come."
+        ),
+        formats=("table", "csv", "json", "ndjson"),
     ),
 )

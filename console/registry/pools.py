@@ -1,14 +1,15 @@
-"""`reprieve pools`: pools with discount, interruption figure and break-even."""
+"""`reprieve pools`: pools with discount, interruption figure, break-even, and their rank for a job."""
 
 from __future__ import annotations
 
 from console.registry.model import Argument, Command, Example
+from console.registry.planning import JOB, LOSS
 
 COMMANDS: tuple[Command, ...] = (
     Command(
         noun="pools",
         verb="list",
-        summary="pools with discount, interruption figure and break-even",
+        summary="pools with discount, interruption figure and break-even; ranked for a job",
         handler="console.cli.commands.pools:list_pools",
         arguments=(
             Argument(
@@ -20,9 +21,31 @@ COMMANDS: tuple[Command, ...] = (
             Argument("instance", "only instance types that match this pattern (p5*)"),
             Argument("os", "operating system (default linux)", kind="choice", choices=("linux", "windows")),
             Argument("max-band", "only pools whose band ends at or below this share (10%)", kind="fraction"),
+            Argument("providers", "only these providers, comma separated (figures are there for aws)"),
+            Argument(
+                "gpu", "only types with this GPU and count, MODEL:N (H100:8); unknown types are left out"
+            ),
+            Argument(
+                "prices",
+                "CSV of on-demand prices: columns region, instance_type, usd_per_hour, maybe os",
+                kind="path",
+            ),
+            Argument(
+                "by",
+                "rank by expected cost, or by the chance to meet the deadline first (default cost)",
+                kind="choice",
+                choices=("cost", "deadline"),
+            ),
+            Argument("limit", "at most this many rows, best first", kind="int"),
+            *JOB,
+            *LOSS,
         ),
         examples=(
             Example("reprieve pools list --region us-east-1 --instance 'p5*'", "GPU pools of one region"),
+            Example(
+                "reprieve pools list --gpu H100:8 --hours 24 --checkpoint-cost 36s --restore 3m --prices prices.csv",
+                "8-GPU pools by expected cost to finish a job",
+            ),
             Example(
                 "reprieve pools list --feed spot-advisor-2025-06.json.gz -o json",
                 "from a file, for a program",
@@ -30,7 +53,9 @@ COMMANDS: tuple[Command, ...] = (
         ),
         details=(
             "Bands are read from their labels. A saving the feed does not know is shown as –, a negative one as it is. "
-            "The feed has no date of its own: the snapshot's date and where it comes from are shown."
+            "The feed has no date of its own: the snapshot's date and where it comes from are shown. With --job, or --hours "
+            "and a loss, pools are ranked by expected cost to finish at the high end of their band: in USD where --prices "
+            "knows the type, else in on-demand hours of each type; RATE MAX is the reclaim rate up to which a pool still pays."
         ),
         listing=True,
     ),

@@ -21,7 +21,16 @@ COMMANDS: tuple[Command, ...] = (
         verb="",
         summary="a practice fleet on this machine loses a node and its job comes back",
         handler="console.cli.commands.demo:run",
-        arguments=(Argument("headless", "play the story without a terminal", kind="flag"), _HOSTS, _MODE),
+        arguments=(
+            Argument("headless", "play the story without a terminal", kind="flag"),
+            _HOSTS,
+            _MODE,
+            Argument(
+                "steps",
+                "length of the two jobs in steps, at least 100 (default 700, about a minute)",
+                kind="int",
+            ),
+        ),
         examples=(
             Example("reprieve demo", "in the console, with a short guide"),
             Example(

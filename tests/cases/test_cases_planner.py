@@ -10,7 +10,7 @@ import pytest
 from backends.clouds.aws import advisor
 from planner.advice import evaluate
 from planner.economics import cost
-from planner.plan_inputs import PlanError, PlanInputs
+from planner.plan.inputs import PlanError, PlanInputs
 from planner.prices import discount_of
 from tests.support.data import case, data
 

@@ -154,7 +154,7 @@ def test_batch_prints_a_line_an_item_and_a_last_one(
     assert shown["state"] == "partial"
     assert reprieve("batch", "list", "-o", "name")[1].strip() == run
     steps = document(reprieve("operations", "show", run, "-o", "json"))["items"][0]["steps"]
-    assert [step["step"] for step in steps][:2] == ["begin", "ready"]
+    assert [step["step"] for step in steps][:2] == ["begin", "claim"]
     assert "nonce" not in json.dumps(steps)
 
 

@@ -52,11 +52,13 @@ def test_a_fleet_is_used_broken_and_ended_by_ctrl_c(tmp_path: Path, up: subproce
     assert (again.code, again.err) == (2, "error: practice host host-b was reclaimed already\n")
     assert "host-c is there, bare" in reprieve(tmp_path, "practice", "add").err
     text = reprieve(tmp_path, "practice", "status").out
-    assert [line.split()[:2] for line in text.splitlines()[1:]] == [
+    assert [line.split()[:2] for line in text.splitlines()[1:4]] == [
         ["host-a", "noticed"],
         ["host-b", "terminated"],
         ["host-c", "running"],
     ]
+    assert f"metrics  {fleet['metrics']}" in text
+    assert f"log in   ssh -i {fleet['identity_file']} -p " in text
     nodes = sorted(path.name for path in (tmp_path / "state/reprieve/practice/fleet/nodes").iterdir())
     assert nodes == ["host-a.toml", "host-b.toml", "host-c.toml"]
     up.send_signal(signal.SIGINT)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import Any
 
-from planner import billing, deadline, economics, hazards, intervals, lifetimes, makespan, notice
+from planner import billing, deadline, economics, hazards, intervals, makespan, notice
+from planner.lives import lifetimes
 
 Inputs = dict[str, float]
 Answer = dict[str, Any]
@@ -91,7 +91,7 @@ def _optimal_plan(i: Inputs) -> Answer:
 
 
 def _no_resume(i: Inputs) -> Answer:
-    return asdict(makespan.no_resume(i["H"], i["lambda"]))
+    return makespan.no_resume(i["H"], i["lambda"])._asdict()
 
 
 def _weibull(i: Inputs) -> Answer:
@@ -199,7 +199,7 @@ def _uniform(i: Inputs) -> Answer:
 
 
 def _fixed_gap(i: Inputs) -> Answer:
-    return asdict(lifetimes.fixed_gap_no_resume(i["gap"], i["H"]))
+    return lifetimes.fixed_gap_no_resume(i["gap"], i["H"])._asdict()
 
 
 FAMILIES: dict[str, Callable[[Inputs], Answer]] = {
@@ -225,9 +225,9 @@ FAMILIES: dict[str, Callable[[Inputs], Answer]] = {
     "p_finish_no_resume": lambda i: {"p": deadline.p_finish_no_resume(i["H"], i["lambda"], i["deadline"])},
     "p_finish_checkpointed": _finish_saved,
     "self_consistent_reclaims": _self_consistent,
-    "p_finish_fixed_loss": lambda i: asdict(
-        deadline.p_finish_fixed_loss(i["H"], i["lambda"], i["L"], i["deadline"])
-    ),
+    "p_finish_fixed_loss": lambda i: deadline.p_finish_fixed_loss(
+        i["H"], i["lambda"], i["L"], i["deadline"]
+    )._asdict(),
     "band_to_hazard": _band,
     "per_launch_fraction_to_hazard": lambda i: {
         "lambda": hazards.rate_of_launch_share(i["p"], i["mean_run_h"])

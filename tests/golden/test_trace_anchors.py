@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from planner.simulate import POLICIES, Policy, Race, summarise
+from planner.simulate.replay import POLICIES, Policy, Race, summarise
 from tests.support.data import DATA, data
 
 ANCHORS = DATA / "golden/trace_anchors.json"

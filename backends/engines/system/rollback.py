@@ -156,7 +156,10 @@ class Rollback:
             self.left.append((file.path, f"it lies on {kind}, which others may share"))
             return
         with self._directory(str(Path(file.path).parent)) as parent:
-            self._replace(file, copy, parent)
+            try:
+                self._replace(file, copy, parent)
+            except OSError as error:  # it names the copy or a fresh name: tell which file it was for
+                raise OSError(error.errno, error.strerror, file.path) from None
 
     def _shared(self, path: str) -> bool:
         """Whether others may use the file that lies at `path` now, so that it must not be replaced."""

@@ -66,7 +66,7 @@ def _act(mind: Mind, now: float) -> Step:
     mind, chosen = _interval(mind)
     decisions += chosen
     decisions += told
-    late = overdue(mind, now) and not mind.policy.paused
+    late = overdue(mind, now) and not mind.policy.paused and mind.frozen is None
     if late and not mind.overdue_told:
         late_s = now - due_at(mind)
         decisions.append(Report("save.overdue", f"a save is late by {late_s:.0f} s", {"late_s": late_s}))

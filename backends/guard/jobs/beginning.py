@@ -9,7 +9,7 @@ from pathlib import Path
 
 from backends.clean import clean
 from backends.clock import format_utc
-from backends.engines.port import Process, start_ticks
+from backends.engines.port import Process, process_of, start_ticks
 from backends.errors import EngineError, FencedError, UsageError
 from backends.guard.decide.model import Mind, Policy
 from backends.guard.disk import durable
@@ -67,10 +67,10 @@ def attached_process(job: Job) -> Process:
         pid = _pid_from(attach.pid_file)
     else:
         raise UsageError(f"job {job.name}: attaching to containers and Slurm jobs comes with a later version")
-    ticks = start_ticks(pid) if pid > 0 else None
-    if ticks is None:
+    found = process_of(pid)
+    if found is None:
         raise UsageError(f"job {job.name}: there is no process {pid} on this node")
-    return Process(pid, ticks)
+    return found
 
 
 def _pid_from(path: str) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-from dataclasses import asdict
 from typing import Any
 
 from console.cli import completion as scripts
@@ -65,8 +64,8 @@ def _chosen(asked: list[str]) -> list[Command]:
 
 
 def _described(command: Command) -> dict[str, Any]:
-    options = [{**asdict(item), "variable": variable(item)} for item in options_of(command)]
-    operands = [asdict(item) for item in command.arguments if item.operand]
+    options = [{**item._asdict(), "variable": variable(item)} for item in options_of(command)]
+    operands = [item._asdict() for item in command.arguments if item.operand]
     return {
         "words": command.words,
         "summary": command.summary,
@@ -76,5 +75,5 @@ def _described(command: Command) -> dict[str, Any]:
         "operands": operands,
         "options": options,
         "formats": list(command.formats),
-        "examples": [asdict(example) for example in command.examples],
+        "examples": [example._asdict() for example in command.examples],
     }

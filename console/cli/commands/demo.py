@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from console.cli.invocation import Invocation
 
 Document = dict[str, Any]
+LEAST_STEPS = 100  # a job that ends before it is lost has no story
 
 
 def run(invocation: Invocation) -> int:
@@ -28,6 +29,8 @@ def run(invocation: Invocation) -> int:
     hosts, mode = typed["hosts"] or 3, typed["mode"] or "auto"
     if hosts < 3:
         raise UsageError(f"--hosts is {hosts}; the story needs at least 3")
+    if typed["steps"] is not None and typed["steps"] < LEAST_STEPS:
+        raise UsageError(f"--steps is {typed['steps']}; the story needs at least {LEAST_STEPS}")
     invocation.say("Starting the practice fleet …")
     with start(practice_directory(), hosts, mode, cache=base("CACHE"), clock=invocation.clock) as running:
         invocation.say(f"Practice fleet: {hosts} hosts, {running.mode}: {running.reason}.")
@@ -47,7 +50,9 @@ async def _headless(invocation: Invocation, running: Running) -> Document:
         if invocation.verbose:
             invocation.say(f"    {line}")
 
-    async with telling(running, invocation.clock, invocation.say, detail) as story:
+    async with telling(
+        running, invocation.clock, invocation.say, detail, steps=invocation.arguments["steps"]
+    ) as story:
         return await story.tell()
 
 

@@ -122,11 +122,16 @@ def add(invocation: Invocation) -> int:
 
     async def offered(fleet: Fleet) -> tuple[Node, str]:
         if node.name in fleet.records.nodes():
-            raise UsageError(f"node {node.name!r} is in the fleet already")
+            raise UsageError(
+                f"node {node.name!r} is in the fleet already",
+                hint=f"to change it: reprieve fleet remove {node.name}, then add it anew",
+            )
         return await fleet.pin(node)
 
     pinned, shown = on_fleet(invocation, offered)
     invocation.confirm(1, (f"add node {node.name} at {node.ssh}", shown), node.name)
+    if invocation.yes:
+        invocation.say(shown)  # nobody was asked, so it was not shown yet
 
     async def keep(fleet: Fleet) -> None:
         fleet.keys.verify_key()  # the fleet's key is made at the first add

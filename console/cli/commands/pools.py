@@ -7,33 +7,51 @@ from typing import TYPE_CHECKING, Any
 
 from backends.clean import clean
 from backends.clock import parse_utc
-from backends.clouds.aws import advisor, advisor_cache, feed
+from backends.clouds.aws import advisor, advisor_cache, feed, gpus
 from backends.clouds.aws.advisor import AdvisorPool, Feed
-from backends.errors import DamagedError, UnreachableError, UsageError
+from backends.clouds.prices_file import Prices, read_prices
+from backends.errors import UnreachableError, UsageError
+from console.cli.cells import Column
+from console.cli.planning.feed import open_feed, parsed
 from planner.economics import break_even_ratio
 from planner.hazards import rate_of_share
 
 if TYPE_CHECKING:
     from console.cli.invocation import Invocation
 
+_COLUMNS: tuple[tuple[Any, ...], ...] = (
+    ("name", "POOL"),
+    ("band", "BAND/MONTH"),
+    ("discount_fraction", "DISCOUNT"),
+    ("break_even_ratio", "d/(1-d)"),
+    ("vcpus", "VCPUS"),
+    ("ram_gb", "RAM GB"),
+    ("snapshot", "SNAPSHOT"),
+    ("gpu", "GPU", True),
+    ("gpu_count", "GPUS", True),
+    ("rate_high_per_hour", "RATE HIGH/H", True),
+    ("source", "SOURCE", True),
+)  # key, header, only with -o wide
+
 
 def list_pools(invocation: Invocation) -> int:
-    """Print the pools asked for."""
+    """Print the pools asked for, ranked when a job is described."""
     typed = invocation.arguments
     system = typed["os"] or "linux"
-    found = _feed(invocation, region=typed["region"], system=system)
-    pools = advisor.select(found.pools, region=typed["region"], instance=typed["instance"], system=system)
-    most = typed["max_band"]
-    kept = [
-        pool
-        for pool in pools
-        if most is None or (pool.band.high is not None and pool.band.high <= most + 1e-12)
-    ]
+    _check_providers(typed["providers"])
+    found = open_feed(invocation, region=typed["region"], system=system)
+    kept = _kept(invocation, found, system)
     age = max(0.0, invocation.clock.wall() - parse_utc(found.fetched_at))
-    items = [_item(pool, found, age) for pool in kept]
+    prices = read_prices(Path(typed["prices"])) if typed["prices"] is not None else None
+    items = [_item(pool, found, age, prices) for pool in kept]
     if not items and found.pools:
         invocation.say(f"no pool matches; {len(found.pools)} pools are in {found.source}")
-    invocation.emit_listing("pool", items, _columns())
+    columns = _COLUMNS
+    if typed["job"] is not None or typed["hours"] is not None:
+        from console.cli.planning.rank import ranked
+
+        items, columns = ranked(invocation, items)
+    invocation.emit_listing("pool", items[: typed["limit"]], [Column(*column) for column in columns])
     invocation.say(
         f"bands: share of instances reclaimed in a month; source {found.source}, snapshot {found.snapshot} "
         f"({found.snapshot_basis}: the data may be older)"
@@ -41,24 +59,33 @@ def list_pools(invocation: Invocation) -> int:
     return 0
 
 
-def _columns() -> list[Any]:
-    from console.cli.invocation import Column
+def _check_providers(text: str | None) -> None:
+    for name in (text or "aws").split(","):
+        if name.strip() != "aws":
+            raise UsageError(
+                f"--providers names {clean(name.strip(), limit=40)!r}; there are figures for aws only"
+            )
 
-    return [
-        Column("name", "POOL"),
-        Column("band", "BAND/MONTH"),
-        Column("discount_fraction", "DISCOUNT"),
-        Column("break_even_ratio", "d/(1-d)"),
-        Column("vcpus", "VCPUS"),
-        Column("ram_gb", "RAM GB"),
-        Column("snapshot", "SNAPSHOT"),
-        Column("rate_high_per_hour", "RATE HIGH/H", wide=True),
-        Column("source", "SOURCE", wide=True),
+
+def _kept(invocation: Invocation, found: Feed, system: str) -> list[AdvisorPool]:
+    typed = invocation.arguments
+    pools = advisor.select(found.pools, region=typed["region"], instance=typed["instance"], system=system)
+    most = typed["max_band"]
+    kept = [
+        pool
+        for pool in pools
+        if most is None or (pool.band.high is not None and pool.band.high <= most + 1e-12)
     ]
+    if typed["gpu"] is None:
+        return kept
+    wanted = gpus.parse_gpu(typed["gpu"])
+    return [pool for pool in kept if gpus.fits(pool.instance_type, wanted)]
 
 
-def _item(pool: AdvisorPool, found: Feed, age_s: float) -> dict[str, Any]:
+def _item(pool: AdvisorPool, found: Feed, age_s: float, prices: Prices | None) -> dict[str, Any]:
     low, high, d = pool.band.low, pool.band.high, pool.discount
+    gpu = gpus.GPUS.get(pool.instance_type)
+    place = (pool.region, pool.instance_type, pool.system)
     return {
         "name": pool.pool,
         "pool": pool.pool,
@@ -77,6 +104,9 @@ def _item(pool: AdvisorPool, found: Feed, age_s: float) -> dict[str, Any]:
         "break_even_ratio": None if d is None or d < 0 else break_even_ratio(d),
         "vcpus": pool.vcpus,
         "ram_gb": pool.ram_gb,
+        "gpu": None if gpu is None else gpu[0],
+        "gpu_count": None if gpu is None else gpu[1],
+        "on_demand_usd_per_hour": None if prices is None else prices.get(place),
         "snapshot": found.snapshot,
         "snapshot_basis": found.snapshot_basis,
         "fetched_at": found.fetched_at,
@@ -84,42 +114,6 @@ def _item(pool: AdvisorPool, found: Feed, age_s: float) -> dict[str, Any]:
         "notes": list(pool.notes),
         "source": found.source,
     }
-
-
-def _feed(invocation: Invocation, *, region: str | None, system: str) -> Feed:
-    """The feed named by --feed, else the pulled copy."""
-    place = invocation.arguments.get("feed")
-    if place is not None:
-        return _parsed(feed.fetch(str(place), invocation.clock), str(place))
-    cached = advisor_cache.load(invocation.context.cache, region=region, system=system)
-    if cached is None:
-        raise UsageError(
-            "no interruption figures were pulled yet",
-            hint="run `reprieve pools pull`, or name a file with --feed",
-        )
-    return cached
-
-
-def _parsed(fetched: feed.Fetched, place: str) -> Feed:
-    try:
-        parsed = advisor.parse(fetched.data or b"", what=f"feed {clean(place)}")
-    except DamagedError as error:
-        raise UsageError(error.message) from None
-    dates = (fetched.snapshot, fetched.snapshot_basis, fetched.fetched_at)
-    return Feed(parsed.pools, fetched.source, *dates, parsed.gaps, parsed.regions)
-
-
-def find_pool(invocation: Invocation, name: str) -> tuple[AdvisorPool, Feed]:
-    """The row of pool `aws/<region>/<type>/<os>` and its feed; UsageError when it is not known."""
-    parts = name.split("/")
-    if len(parts) != 4 or parts[0] != "aws" or parts[3] not in advisor.SYSTEMS:
-        raise UsageError(f"--pool {clean(name)!r} is not a pool id, such as aws/us-east-1/p5.48xlarge/linux")
-    found = _feed(invocation, region=parts[1], system=parts[3])
-    for pool in found.pools:
-        if pool.pool == name:
-            return pool, found
-    why = advisor.why_missing(found, parts[1], parts[3])
-    raise UsageError(f"--pool {clean(name)}: not in {found.source} (snapshot {found.snapshot}): {why}")
 
 
 def pull(invocation: Invocation) -> int:
@@ -139,11 +133,11 @@ def pull(invocation: Invocation) -> int:
         advisor_cache.touch(cache, fetched.fetched_at)
         changed, count = False, None
     else:
-        parsed = _parsed(fetched, place)
+        fresh = parsed(fetched, place)
         if not invocation.dry_run:
-            advisor_cache.save(cache, parsed, fetched.etag)
-        changed, count = True, len(parsed.pools)
-        for gap in parsed.gaps[:5]:
+            advisor_cache.save(cache, fresh, fetched.etag)
+        changed, count = True, len(fresh.pools)
+        for gap in fresh.gaps[:5]:
             invocation.say(f"gap in the feed: {gap}")
     invocation.emit(
         {

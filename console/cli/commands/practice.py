@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 _LOOK_S = 0.5
 _ADD_S = 60.0
 _NOTICE_S = 120.0  # what providers give at best
+_BARE = (
+    "a fleet of your own from them: docs/getting-started.md · take one away: reprieve practice reclaim HOST"
+)
 _USE = "from another terminal: reprieve --context practice fleet list · reprieve practice reclaim HOST"
 
 
@@ -36,8 +39,7 @@ def up(invocation: Invocation) -> int:
     ) as running:
         description = running.describe()
         invocation.emit(_document(description), _text)
-        invocation.say(f"store for its jobs: {layout.store_url}")
-        invocation.say(f"key for its hosts: {layout.identity}" if bare else _USE)
+        invocation.say(_BARE if bare else _USE)
         invocation.say("Ctrl-C ends it and everything on it")
         while running.daemon.alive:
             invocation.clock.sleep(_LOOK_S)
@@ -141,4 +143,11 @@ def _text(document: Any) -> str:
         notes = ["cut off"] if host["partitioned"] else []
         notes += [f"ends at {host['notice_at']}"] if host["notice_at"] and not host["ended_at"] else []
         lines.append("  ".join([line, *notes]))
+    address = next((host["ssh"] for host in document["hosts"] if not host["ended_at"]), None)
+    lines.append(f"key      {document['identity_file']}")
+    if address is not None:
+        who, _, port = address.rpartition(":")
+        lines.append(f"log in   ssh -i {document['identity_file']} -p {port} {who}")
+    lines.append(f"store    {document['store_url']}")
+    lines.append(f"metrics  {document['metrics']} (as its hosts see it: examples/train.py --metrics)")
     return "\n".join(lines)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from backends.clean import clean
 from backends.errors import NotFoundError, ReprieveError, UnreachableError, UsageError
 from backends.ledger.records import JobCurrent
 from backends.records import strict
@@ -48,7 +49,7 @@ async def set_(fleet: Fleet, arguments: Arguments, on_step: OnStep) -> Outcome:
         plain = strict.to_document(changed)
         await _tell_guard(fleet, job, "set", {"changes": {name: plain[name] for name in changes}})
         where = "in the record and on its node"
-    words = ", ".join(f"{name}={value}" for name, value in changes.items())
+    words = clean(", ".join(arguments["changes"]))
     return Outcome(
         f"{job.name}: {words}, {where}", {"schema": "reprieve/job/v1", **strict.to_document(changed)}
     )

@@ -20,8 +20,8 @@ class Costs:
     least_lost_s: float | None = (
         None  # the same → last moment the old process was seen running: never above it
     )
-    restore_s: float | None = None  # proof and a node were there → proof of life
-    wait_s: float | None = None  # loss detected → proof and a node were there
+    restore_s: float | None = None  # loss detected → proof of life, without wait_s
+    wait_s: float | None = None  # no node was ready that could take the job; 0 when one was at once
 
 
 def measure(fleet: Fleet, book: Notebook, named: dict[str, Any] | None) -> Costs:
@@ -34,12 +34,14 @@ def measure(fleet: Fleet, book: Notebook, named: dict[str, Any] | None) -> Costs
         return Costs(**done.data)
     if named is None:
         return Costs()
-    ready, begin = book.first("ready"), book.first("begin")
+    begin = book.first("begin")
     frozen = named.get("frozen_at")
     offset = named.get("clock_offset_s")
     if offset is None:
         seen = fleet.ledger.nodes().get(named.get("made_on") or "")
         offset = 0.0 if seen is None or seen.clock_offset_s is None else seen.clock_offset_s
+
+    wait_s = 0.0 if begin is None else float(begin.data.get("no_node_s", 0.0))
 
     def since(moment: float | None) -> float | None:
         return None if moment is None or frozen is None else max(0.0, moment - (frozen - offset))
@@ -47,8 +49,10 @@ def measure(fleet: Fleet, book: Notebook, named: dict[str, Any] | None) -> Costs
     return Costs(
         lost_work_s=since(dead_at(book)),
         least_lost_s=since(begin.data.get("running_at") if begin is not None else None),
-        restore_s=None if ready is None else fleet.clock.wall() - ready.at,
-        wait_s=None if ready is None or begin is None else max(0.0, ready.at - begin.data["detected_at"]),
+        restore_s=None
+        if begin is None
+        else max(0.0, fleet.clock.wall() - begin.data["detected_at"] - wait_s),
+        wait_s=None if begin is None else wait_s,
     )
 
 

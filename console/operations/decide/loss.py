@@ -82,7 +82,7 @@ def judge_node(witness: Witness, limits: Limits) -> NodeVerdict:
         return NodeVerdict("lost", detail, Proof("cloud", detail, cloud.source, cloud.asked_at))
     said = "no provider can be asked" if cloud is None else f"the provider says {cloud.state}"
     if witness.silence_s is None:
-        return NodeVerdict("unreachable", f"has never answered; {said}")
+        return NodeVerdict("unreachable", f"no answer of it is on record; {said}")
     if witness.silence_s >= limits.unreachable_s:
         return NodeVerdict("unreachable", f"silent for {witness.silence_s:.0f} s; {said}")
     if witness.silence_s >= limits.late_s:

@@ -92,4 +92,5 @@ def extra_loss_text(skipped: list[str], extra_s: float | None) -> str:
     names = ", ".join(skipped)
     if extra_s is None:
         return f"checkpoint {names} cannot be used; how much more work is lost is unknown"
-    return f"checkpoint {names} cannot be used; the one before costs {extra_s / 60:.1f} more minutes of work"
+    minutes = f"{extra_s / 60:.1f}" if extra_s >= 6 else f"{extra_s / 60:.2g}"
+    return f"checkpoint {names} cannot be used; the one before costs {minutes} more minutes of work"

@@ -130,9 +130,26 @@ class Story:
                 "bare: no guard, no CRIU."
             )
             await self.client.acall("reclaim", host=host, notice_s=notice_s)
+            await self._until_taken(role, self._saves(status))
         self.notices[host] = notice_s is not None
         reclaims = len(self._reclaims())
         await self._until_reclaim(reclaims, name)
+
+    async def _until_taken(self, role: Role, saves: int) -> None:
+        """Follow an announced end, and say what the notice was good for; `saves` is how many there were before it."""
+        name, host = role.job.name, role.job.node
+        deadline = self.fleet.clock.monotonic() + PATIENCE_S
+        while self.fleet.clock.monotonic() < deadline:
+            described = await self.client.acall("describe")
+            if all(item["name"] != host or item["state"] == "terminated" for item in described["hosts"]):
+                break
+            with contextlib.suppress(ReprieveError):
+                _, job = await self.fleet.job_status(self.fleet.node(host), self.fleet.job(name).uid)
+                saves = max(saves, 0 if job is None else self._saves(job))
+            await self.fleet.clock.pause(0.3)
+        self.said(
+            f"{host} is gone. Its guard heard the notice; the last save of {name} before the end was 1.{saves}."
+        )
 
     async def _until_reclaim(self, before: int, name: str) -> None:
         deadline = self.fleet.clock.monotonic() + PATIENCE_S

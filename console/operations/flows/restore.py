@@ -23,9 +23,9 @@ async def restore(fleet: Fleet, wish: RestoreWish, run: str, item: str, on_step:
     """Bring `wish.job` back once and return where it lives.
 
     lost_work_s counts from the freeze instant of the checkpoint used to the moment when death was proven (the provider's
-    answer, the guard's acknowledgement, the word): at or after the true end, so never below the truth. wait_s counts from
-    the detection of the loss until proof and a node were there and work could begin; restore_s from then to proof of
-    life: choosing, verifying, claiming, fetching, failed tries and interruptions of this program included.
+    answer, the guard's acknowledgement, the word): at or after the true end, so never below the truth. wait_s is the time
+    in which no node was ready to take the job, 0 when one was at once; restore_s is all the rest from the detection of the
+    loss to proof of life: choosing, verifying, claiming, fetching, failed tries and interruptions of this program included.
 
     Raises:
         NoProofError: nothing proves that the old process is gone; nothing was started.
@@ -51,6 +51,7 @@ class _Restore(Choosing, Asking, Ending):
                 "begin",
                 started_from=highest.epoch if highest else 0,
                 detected_at=self.wish.detected_at or self.fleet.clock.wall(),
+                no_node_s=self.wish.no_node_s,
                 from_node=evidence.running.target if evidence.running else None,
                 proven_at=self.proven_at(evidence),
                 running_at=known.running_at if known is not None else None,
@@ -123,8 +124,6 @@ class _Restore(Choosing, Asking, Ending):
 
     async def take_over(self, evidence: Evidence) -> None:
         """Look for a checkpoint and a node first, so that an epoch is only spent on a restore that can begin."""
-        if self.book.first("ready") is None:
-            self.book.observe("ready", at=self.fleet.clock.wall())
         highest = evidence.lineage.highest
         if highest is not None and highest.kind == "none":
             self.book.intend("void", epoch=highest.epoch)

@@ -50,10 +50,14 @@ class Watch:
     limits: Limits = field(default_factory=Limits)
     tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     trouble: dict[str, Trouble] = field(default_factory=dict)
+    short: dict[str, float | None] = field(
+        default_factory=dict
+    )  # uid of a job no node could take → for how long
     lost_at: dict[str, float] = field(default_factory=dict)  # node → wall time when its loss was proven to us
     alerts: set[tuple[str, str]] = field(default_factory=set)
     stopping: bool = False
     dry_run: bool = False  # nothing is written
+    silent: set[str] = field(default_factory=set)  # nodes whose silence was told
 
     def __post_init__(self) -> None:
         self.poller = Poller(self.fleet, self.limits)
@@ -102,16 +106,14 @@ class Watch:
                 self._begin(job, run.id, item.arguments)
 
     async def beat(self) -> None:
-        """The heartbeat in the store, by which every screen knows that a controller lives."""
-        store = self.fleet.context.store
-        if not store:
-            return
+        """The heartbeat in the fleet's stores, by which every screen knows that a controller lives."""
         document = {"at": self.fleet.now_text(), "every_s": self.every_s, "fleet": self.fleet.context.name}
-        try:
-            truth = self.fleet.truth_at(store)
-            await self.fleet.blocking(truth.heartbeat, self.fleet.who, document)
-        except (StoreError, UnreachableError) as error:
-            self.alert("store", f"the heartbeat cannot be written: {error.message}")
+        for store in self.fleet.stores():
+            try:
+                truth = self.fleet.truth_at(store)
+                await self.fleet.blocking(truth.heartbeat, self.fleet.who, document)
+            except (StoreError, UnreachableError) as error:
+                self.alert("store", f"the heartbeat cannot be written: {error.message}")
 
     # -- looking --------------------------------------------------------------------------------------------------
 
@@ -121,6 +123,7 @@ class Watch:
         current = self.fleet.ledger.jobs()
         verdicts = {name: self.poller.verdict(each) for name, each in known.items()}
         self._losses(known, verdicts)
+        self._silences(verdicts)
         watched = []
         for job in self.fleet.jobs().values():
             if job.uid:
@@ -141,6 +144,18 @@ class Watch:
                 self.fleet.tell("node.lost", f"{name} is lost: {verdict.reason}", node=name, data=data)
             elif verdict.state != "lost":
                 self.lost_at.pop(name, None)
+
+    def _silences(self, verdicts: dict[str, NodeVerdict]) -> None:
+        """Say once that a node is silent, what that means for its jobs, and when it answers again."""
+        for name, verdict in verdicts.items():
+            if verdict.state == "unreachable" and name not in self.silent:
+                self.silent.add(name)
+                jobs = [job.name for job in self.fleet.jobs().values() if job.uid and job.node == name]
+                held = f"; without proof that it is gone {', '.join(jobs)} is not restored" if jobs else ""
+                self.told(f"node {name} does not answer: {verdict.reason}{held}")
+            elif verdict.state in ("ok", "cordoned", "not_ready") and name in self.silent:
+                self.silent.discard(name)
+                self.told(f"node {name} answers again")
 
     def _told_before(self, node: str) -> bool:
         """Whether the history's last word on this node is its loss: an earlier controller told it."""
@@ -217,6 +232,7 @@ class Watch:
             return
         lost = self.fleet.records.nodes().get(job.node)
         if action.kind == "capacity":
+            self.short.setdefault(job.uid, None)
             refusal = f"node {job.node} is not in the fleet" if lost is None else may_replace(job, lost)
             if refusal is not None:
                 self.alert(job.uid, f"job {job.name} waits for capacity: {action.reason}; {refusal}")
@@ -228,6 +244,7 @@ class Watch:
             "detected_at": self.lost_at.get(job.node, self.fleet.clock.wall()),
             "lost": job.node,
             "capacity": action.kind == "capacity",
+            "short": job.uid in self.short,
             "notice": None if status is None else noticed is not None or status.notice == "notice",
             "notice_s": noticed,
         }
@@ -262,11 +279,13 @@ class Watch:
                 lost = fleet.records.nodes().get(str(arguments.get("lost")))
                 if arguments.get("capacity") and lost is not None:
                     to = (await replacement(fleet, lost, step)).name
+                no_node_s = self._no_node_s(job.uid, arguments)
                 wish = RestoreWish(
                     job,
                     to=to,
                     cause="reclaim",
                     detected_at=float(detected) if isinstance(detected, (int, float)) else None,
+                    no_node_s=no_node_s,
                     notice=notice if isinstance(notice, bool) else None,
                     notice_s=float(notice_s) if isinstance(notice_s, (int, float)) else None,
                 )
@@ -275,10 +294,18 @@ class Watch:
                 self._failed(job, run, error)
                 return
         self.trouble.pop(job.uid, None)
+        self.short.pop(job.uid, None)
         self.alerts = {alert for alert in self.alerts if alert[0] != job.uid}
         fleet.ledger.close_item(run, "1", "restored", "", {"node": result.node, "epoch": result.epoch})
         runs.close(fleet, run)
         self.told(f"{job.name} runs on {result.node} again, epoch {result.epoch}")
+
+    def _no_node_s(self, uid: str, arguments: dict[str, object]) -> float:
+        """How long no node could take the job, now that one can; told once, so that failed tries do not count."""
+        detected = arguments.get("detected_at")
+        if arguments.get("short") and self.short.get(uid) is None and isinstance(detected, (int, float)):
+            self.short[uid] = max(0.0, self.fleet.clock.wall() - detected)
+        return self.short.get(uid) or 0.0
 
     def _failed(self, job: Job, run: str, error: ReprieveError) -> None:
         trouble = self.trouble.setdefault(job.uid, Trouble())

@@ -18,6 +18,7 @@ class RestoreWish:
     force: dict[str, str] = field(default_factory=dict)  # gate property → recorded reason
     cause: str = "operator"  # operator | reclaim | move | batch
     detected_at: float | None = None  # wall clock; None: now
+    no_node_s: float = 0.0  # of the time since then, how long no node was ready to take the job
     patience_s: float = 0.0  # how long to wait for proof
     max_tries: int = 3
     notice: bool | None = None

@@ -74,14 +74,15 @@ def _protection_lines(row: JobRow, now: float) -> tuple[Line, ...]:
     saved = NOTHING if row.frozen_at is None else Cell(
         f"{row.checkpoint or text.UNKNOWN} · frozen {text.time_of_day(row.frozen_at, now)}, {text.brief(now - row.frozen_at)} ago"
     )  # fmt: skip
+    upcoming = columns.next_save(row, now)
     return (
         _line("last save", saved),
         _line("pause, size", Cell(f"{text.pause(row.freeze_s)}, {text.size(row.size_bytes)}")),
         _line(
             "interval",
             Cell(text.duration(row.interval_s)),
-            Cell("  next in ", "muted"),
-            columns.next_save(row, now),
+            Cell("  next " if upcoming.text.startswith("late") else "  next in ", "muted"),
+            upcoming,
         ),
         _line("store", plain(row.store or None)),
     )

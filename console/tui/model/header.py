@@ -8,8 +8,9 @@ from console.operations.view import FleetView
 from console.tui.model import text
 from console.tui.model.cells import Cell
 
-# Age in seconds from which a source is LATE and STALE; published figures age more slowly than machines.
+# Age in seconds from which a source is LATE and STALE; published figures and the store age more slowly.
 _LIMITS = {
+    "store": (45.0, 120.0),  # asked every 15 s by design
     "prices": (7200.0, 86400.0),
     "bands": (3 * 86400.0, 14 * 86400.0),
     "advisor": (3 * 86400.0, 14 * 86400.0),

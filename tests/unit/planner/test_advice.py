@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,10 +12,14 @@ from hypothesis import strategies as st
 from planner import intervals
 from planner.advice import evaluate
 from planner.makespan import expected_makespan
-from planner.plan_inputs import PlanError, PlanInputs
+from planner.plan.inputs import PlanError, PlanInputs
 
 EXAMPLE = PlanInputs(hours=24.0, discount=0.7, reclaims=3.0, lost=1 / 6)
 SAVED = PlanInputs(hours=24.0, discount=0.7, rate=0.125, checkpoint_cost=0.02, restore=0.05)
+
+
+def replace(inputs: PlanInputs, **changes: Any) -> PlanInputs:
+    return inputs._replace(**changes)
 
 
 def test_the_worked_example() -> None:

@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
+from planner.arrays.law import makespan_law
 from planner.deadline import p_finish_fixed_loss, p_finish_no_resume, p_finish_saved
 from planner.economics import self_consistent_reclaims
-from planner.law import Exposure, exposures, makespan_law
-from planner.makespan import expected_makespan, no_resume
+from planner.makespan import Exposure, expected_makespan, exposures, no_resume
 
 
 @pytest.mark.parametrize(("n", "w", "rate", "restore", "wait", "limit"), [
@@ -50,7 +50,7 @@ def test_an_independent_monte_carlo_agrees_with_definition_3_and_11(upload: floa
     h, rate, save, restore, tau, wait, limit = 8.0, 0.25, 0.05, 0.1, 1.0, 0.2, 12.0
     span = expected_makespan(h, rate, save, restore, tau, wait_hours=wait, upload_hours=upload)
     kinds = exposures(span.pieces, tau + save, span.last_piece_hours, restore, upload)
-    works = [(kind.hours, kind.restore_hours) for kind in kinds for _ in range(kind.count)]
+    works = [(kind.hours, kind.restore_hours) for kind in kinds for _ in range(kind.times)]
     rng = np.random.default_rng(20261201)
     runs = np.array([simulate(rng, works, rate, wait) for _ in range(40_000)])
     errors = runs.std(axis=0) / math.sqrt(len(runs))

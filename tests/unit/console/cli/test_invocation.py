@@ -101,7 +101,7 @@ def test_the_context_is_opened_once_and_only_when_asked_for() -> None:
         return _CONTEXT
 
     made = invocation()
-    made.open_context = open_context
+    made = made._replace(open_context=open_context)
     assert not opened
     assert made.context is made.context
     assert len(opened) == 1

@@ -6,6 +6,8 @@ import io
 import json
 import re
 
+import pytest
+
 from backends.clock import SystemClock
 from backends.errors import NoProofError, UsageError
 from console.cli.narrate import Narrator
@@ -36,6 +38,19 @@ def test_progress_on_a_terminal_is_redrawn_and_wiped() -> None:
     narrator.say("next")
     assert stream.getvalue().startswith("\rfetching 100 %\rdone          ")
     assert stream.getvalue().endswith("\r    \rnext\n")
+
+
+def test_a_result_follows_at_the_left_edge_and_progress_never_wraps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    stream = Terminal()
+    narrator = Narrator(stream, SystemClock())
+    narrator.settle()
+    assert stream.getvalue() == ""
+    narrator.progress("x" * 200)
+    drawn = len(stream.getvalue()) - 1
+    assert drawn == 39
+    narrator.settle()
+    assert stream.getvalue().endswith("\r" + " " * drawn + "\r")
 
 
 def test_an_error_for_programs_is_one_object_on_one_line() -> None:

@@ -58,6 +58,7 @@ def test_the_practice_context_is_read_from_the_fleets_file(home: Path) -> None:
         "mode": "x",
     }
     path.write_text(json.dumps(written), "utf-8")
+    assert build(home).practice_socket == Path("/p/s")  # its hosts in a fleet of one's own
     context = build(home, REPRIEVE_CONTEXT="practice", REPRIEVE_READ_ONLY="1")
     assert (context.fleet, context.state, context.store) == (
         Path("/p/fleet"),

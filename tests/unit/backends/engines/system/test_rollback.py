@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -161,6 +163,22 @@ def test_files_that_others_may_share_are_left_alone_when_they_exist(tmp_path: Pa
         (file,), tmp_path / "copies", {}
     )
     assert (tmp_path / "f").read_text() == "old"
+
+
+def test_what_cannot_be_put_back_is_told_by_the_file_s_own_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.open
+
+    def refuse(path: Any, flags: int, *rest: Any, **named: Any) -> int:
+        if flags & os.O_CREAT:
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
+        return real(path, flags, *rest, **named)
+
+    file = copy_of(tmp_path / "copies", tmp_path / "lib.so", b"code")
+    monkeypatch.setattr("backends.engines.system.rollback.os.open", refuse)
+    with pytest.raises(EngineError, match=f"cannot be put back: {tmp_path}/lib.so Read-only file system"):
+        Rollback(tmp_path / "aside").put_back((file,), tmp_path / "copies", {})
 
 
 def test_a_rehearsal_puts_everything_below_its_root(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 
@@ -208,6 +209,24 @@ def test_no_controller_since_is_seen_by_every_console(practice: Practice) -> Non
     assert none_yet is None
     assert dead is None
     assert since == pytest.approx(stopped, abs=5)
+
+
+def test_a_controller_of_a_fleet_without_a_default_store_is_seen(practice: Practice) -> None:
+    practice.running_job("train", "n0")
+    fleet = practice.fleet("controller")
+    fleet.context = dataclasses.replace(fleet.context, store=None)
+    watch_for(practice, 20, fleet=fleet)
+
+    async def view() -> str | None:
+        looker = practice.fleet()
+        looker.context = dataclasses.replace(looker.context, store=None)
+        observer = Observer(looker)
+        try:
+            return (await observer.view()).controller
+        finally:
+            await observer.close()
+
+    assert (run(practice.clock, view()) or "").startswith("controller (")
 
 
 def test_two_controllers_on_one_store_restore_each_job_once(practice: Practice) -> None:

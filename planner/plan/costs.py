@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
-from planner import intervals
 from planner.economics import self_consistent_reclaims
-from planner.makespan import expected_makespan, no_resume
-from planner.plan_inputs import PlanError, PlanInputs
+from planner.makespan import Exposure, deviation, expected_makespan, exposures, no_resume, piece_count
+from planner.plan.inputs import PlanError, PlanInputs
+from planner.plan.rates import NEVER
 from planner.special import bisect
 
 BEYOND = 1e300  # billed hours from which a plan never finishes
 
 
-@dataclass(frozen=True)
-class Bill:
+class Bill(NamedTuple):
     """Expectations at one rate (of the whole gang), hours."""
 
     rate_per_hour: float
@@ -41,44 +40,78 @@ def bill_at(inputs: PlanInputs, rate: float, interval: float | None) -> Bill:
     hours = inputs.hours
     if inputs.no_resume:
         alone = no_resume(hours, rate)
-        reclaims = alone.expected_attempts - 1.0 if rate else 0.0
+        reclaims = rate * alone.expected_hours
         lost = (alone.expected_hours - hours) / reclaims if 0 < reclaims < math.inf else None
         return Bill(rate, alone.expected_hours, reclaims, hours, lost)
-    if inputs.lost is not None:
-        found = self_consistent_reclaims(hours, rate, inputs.lost)
-        return Bill(rate, found.expected_billed_hours, found.expected_reclaims, hours, inputs.lost)
-    save, restore = inputs.save_hours, inputs.restore_hours
+    lost = inputs.effective_lost_hours
+    if lost is not None:
+        found = self_consistent_reclaims(hours, rate, lost)
+        return Bill(rate, found.expected_billed_hours, found.expected_reclaims, hours, lost)
+    save, restore = inputs.save_hours, inputs.effective_restore_hours
     if save is None or restore is None:
         raise PlanError("--checkpoint-cost and --restore are needed")
-    tau = hours if interval is None else interval
+    upload = 0.0 if interval is None else inputs.upload_hours  # one piece has no save to upload
     try:
-        span = expected_makespan(hours, rate, save, restore, tau, upload_hours=inputs.upload_hours)
+        span = expected_makespan(hours, rate, save, restore, interval or hours, upload_hours=upload)
     except ValueError as error:
-        raise PlanError(f"--upload: {error}; an upload must end before the next save begins") from None
-    lost = span.lost_hours_per_reclaim if 0 < span.expected_reclaims < math.inf else None
-    return Bill(
-        rate, span.expected_billed_hours, span.expected_reclaims, span.failure_free_hours, lost, interval
-    )
+        raise PlanError(
+            f"--upload: {error}; an upload must end before the next save begins: give --interval of at least "
+            f"{upload * 3600:g}s"
+        ) from None
+    each = span.lost_hours_per_reclaim if 0 < span.expected_reclaims < math.inf else None
+    billed, reclaims, free = span.expected_billed_hours, span.expected_reclaims, span.failure_free_hours
+    return Bill(rate, billed, reclaims, free, each, interval)
+
+
+def kinds_of(inputs: PlanInputs, bill: Bill) -> tuple[Exposure, ...]:
+    """The exposures of a bill with saves, or the whole job as one."""
+    restore = inputs.effective_restore_hours or 0.0
+    if inputs.no_resume or bill.interval_hours is None:
+        return (Exposure(1, inputs.hours, 0.0 if inputs.no_resume else restore),)
+    save, upload, tau = inputs.save_hours or 0.0, inputs.upload_hours, bill.interval_hours
+    pieces = piece_count(inputs.hours, tau)
+    end = inputs.hours - (pieces - 1) * tau
+    if upload > 0 and pieces >= 2 and end <= upload:
+        pieces, end = pieces - 1, end + tau
+    return exposures(pieces, tau + save, end, restore, upload)
+
+
+def wall_deviation(inputs: PlanInputs, bill: Bill) -> float:
+    """Standard deviation of the wall time, hours; infinite for a plan that never finishes.
+
+    With L the count is generalised Poisson, of variance λH/(1 - λL)³.
+    """
+    rate, lost = bill.rate_per_hour, inputs.effective_lost_hours
+    if bill.never_finishes:
+        return math.inf
+    if lost is not None and not inputs.no_resume:
+        return (lost + inputs.effective_wait_hours) * math.sqrt(
+            rate * inputs.hours / (1.0 - rate * lost) ** 3
+        )
+    return deviation(kinds_of(inputs, bill), rate, inputs.effective_wait_hours)
 
 
 def bill_of_reclaims(inputs: PlanInputs, reclaims: float, interval: float | None) -> Bill:
     """The bill when r reclaims are suffered: the λ whose expected count is r (contract definitions 1 and 3)."""
-    if reclaims == 0:
+    if reclaims < NEVER:
         return bill_at(inputs, 0.0, interval)
     hours = inputs.hours
+    lost = inputs.effective_lost_hours
     if inputs.no_resume:
         billed = hours if inputs.lost is None else hours + reclaims * inputs.lost
         return bill_at(inputs, reclaims / billed, interval)
-    if inputs.lost is not None:
-        billed = hours + reclaims * inputs.lost
-        return Bill(reclaims / billed, billed, reclaims, hours, inputs.lost)
+    if lost is not None:
+        billed = hours + reclaims * lost
+        return Bill(reclaims / billed, billed, reclaims, hours, lost)
     rate = _solve(lambda rate: bill_at(inputs, rate, interval).reclaims - reclaims, reclaims / hours)
     return bill_at(inputs, rate, interval)
 
 
 def rate_for_optimal_plan(inputs: PlanInputs, reclaims: float) -> float:
     """λ₁ with λ·B(λ) = r, B the bill of the best whole plan at λ (contract definition 6, auto with r)."""
-    save, restore = inputs.save_hours or 0.0, inputs.restore_hours or 0.0
+    from planner import intervals
+
+    save, restore = inputs.save_hours or 0.0, inputs.effective_restore_hours or 0.0
 
     def excess(rate: float) -> float:
         plan = intervals.optimal_plan(inputs.hours, rate, save, restore)
@@ -91,8 +124,9 @@ def break_even_rate(inputs: PlanInputs, discount: float, interval: float | None)
     """The rate at which spot costs the same at this τ; d/L where L is given. None when no rate ≥ 0 does."""
     if inputs.no_resume:
         return None
-    if inputs.lost is not None:
-        return discount / inputs.lost if inputs.lost > 0 and discount >= 0 else None
+    lost = inputs.effective_lost_hours
+    if lost is not None:
+        return discount / lost if lost > 0 and discount >= 0 else None
     allowed = inputs.hours / (1.0 - discount)
     if bill_at(inputs, 0.0, interval).billed_hours > allowed:
         return None

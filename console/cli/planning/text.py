@@ -37,10 +37,13 @@ def text(document: Document) -> str:
         for block in (
             _range(document),
             _interval(document),
+            _lifetime(document),
+            _history(document),
             _alone(document),
             _deadline(document),
             _notice(document),
             _usd(document),
+            _billing(document),
         )
         if block
     ]
@@ -148,12 +151,33 @@ def _deadline(plan: Document) -> str:
             "from the start, to on-demand, with nothing done yet",
         ),
     ]
+    fallback = part["fallback"]
+    if fallback is not None:
+        cost, error = fallback["cost_in_on_demand_hours"], fallback["standard_error"]
+        rows.append(
+            (
+                "with a fallback",
+                f"{format_fraction(fallback['saving_fraction'])} saved",
+                f"costs {number(cost)} ± {error:.2g} on-demand hours",
+            )
+        )
+        rows.append(
+            ("", format_fraction(fallback["p_switch"]), "chance to end on demand; the deadline is then met")
+        )
     return "Deadline\n" + _table(rows)
 
 
 def _notice(plan: Document) -> str:
     part = plan["notice"]
-    return "" if part is None else f"Notice\n  {part['reason']}"
+    if part is None:
+        return ""
+    trusted = part["interval_if_trusted_hours"]
+    said = (
+        ""
+        if trusted is None
+        else f"\n  if it is trusted as given: save every {hours(trusted)} (not used here)"
+    )
+    return f"Notice\n  {part['reason']}{said}"
 
 
 def _usd(plan: Document) -> str:
@@ -166,7 +190,81 @@ def _usd(plan: Document) -> str:
         ("saved", number(part["saving"], "USD"), ""),
         ("each reclaim costs", number(part["per_reclaim"], "USD"), ""),
     ]
+    for name, key in (
+        ("checkpoints moved", "checkpoint_transfer"),
+        ("checkpoints kept", "checkpoint_storage"),
+    ):
+        if part[key] is not None:
+            rows.append((name, number(part[key], "USD"), ""))
+    if part["saving_after_checkpoints"] is not None:
+        rows.append(("saved after that", number(part["saving_after_checkpoints"], "USD"), ""))
     return "Money\n" + _table(rows)
+
+
+def _billing(plan: Document) -> str:
+    part = plan["billing"]
+    if part is None:
+        return ""
+    rows = [
+        ("paid time", hours(part["paid_hours"]), f"{part['label']}, rule {part['rule']} ({part['source']})")
+    ]
+    return "Billing\n" + _table(rows)
+
+
+def _history(plan: Document) -> str:
+    part = plan["history"]
+    if part is None:
+        return ""
+    rows = [("observed", number(part["node_hours"], "node-hours"), f"{part['reclaims']} reclaims")]
+    names = (
+        ("published figure", "without one") if len(part["weights"]) > 1 else ("without a published figure",)
+    )
+    for name, component in zip(names, part["weights"], strict=True):
+        mean = component["shape"] / component["rate_hours"]
+        rows.append(
+            (name, format_fraction(component["weight"]), f"weight; {number(mean, 'per hour')} by itself")
+        )
+    rows.append(("together", number(part["mean_rate_per_hour"], "per hour"), "for each node"))
+    return "Own history\n" + _table(rows)
+
+
+def _lifetime(plan: Document) -> str:
+    part = plan["lifetime"]
+    if part is None:
+        return ""
+    alone = number(part["no_resume_expected_hours"], "h")
+    rows = [
+        ("mean life", hours(part["mean_hours"]), clean(part["law"])),
+        ("without a resume", alone if part["no_resume_expected_hours"] else "never", "on such lives"),
+    ]
+    if part["schedule"] is None:
+        return "Lifetimes\n" + _table(rows)
+    rows += [
+        ("by the schedule", hours(part["expected_billed_hours"]), "expected billed time"),
+        (
+            "best fixed interval",
+            hours(part["fixed_expected_billed_hours"]),
+            f"saves every {hours(part['fixed_interval_hours'])}",
+        ),
+    ]
+    steps = [
+        f"at age {hours(step['age_hours'])}: work {hours(step['work_hours'])}" for step in part["schedule"]
+    ]
+    return (
+        "Lifetimes: a fixed interval is not optimal\n" + _table(rows) + "\n  " + "\n  ".join(_merged(steps))
+    )
+
+
+def _merged(steps: list[str]) -> list[str]:
+    """Steps with the same work as the one before are left out."""
+    kept = []
+    before = ""
+    for step in steps:
+        work = step.partition(": ")[2]
+        if work != before:
+            kept.append(step)
+        before = work
+    return kept
 
 
 def _notes(plan: Document) -> str:

@@ -6,13 +6,12 @@ Without a resume each attempt starts on a fresh node: E[time] = ∫₀ᴴ S(t) d
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from planner.special import bisect, gamma_p
 
 
-@dataclass(frozen=True)
-class FreshStarts:
+class FreshStarts(NamedTuple):
     """A job of H hours that starts again on a fresh node after each reclaim."""
 
     expected_hours: float
@@ -30,8 +29,7 @@ def weibull_no_resume(hours: float, shape: float, scale_hours: float) -> FreshSt
     return FreshStarts(expected, survival, scale_hours * gamma)
 
 
-@dataclass(frozen=True)
-class Conditional:
+class Conditional(NamedTuple):
     """What a node of a given age still promises."""
 
     p: float  # chance to live H hours more
@@ -45,8 +43,7 @@ def weibull_conditional(age_hours: float, hours: float, shape: float, scale_hour
     return Conditional(math.exp(now - later), hazard)
 
 
-@dataclass(frozen=True)
-class Bathtub:
+class Bathtub(NamedTuple):
     """F(t) = A(1 - e^{-t/τ₁} + e^{(t-b)/τ₂}), clipped to [0, 1]; survivors are reclaimed at `cap_hours`.
 
     Kadupitiya, Jadhao, Sharma (HPDC'20); not memoryless: after its first hours a node is safe until the cap.
@@ -90,8 +87,7 @@ class Bathtub:
         return FreshStarts(expected, survival, self.survival_integral(self.effective_cap_hours))
 
 
-@dataclass(frozen=True)
-class FixedGap:
+class FixedGap(NamedTuple):
     """Reclaims at a fixed age."""
 
     finishes: bool

@@ -12,17 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from planner.makespan import Exposure
+
 Floats = npt.NDArray[np.float64]
 _TILT = 1e-7  # |z|^N of the inversion circle: aliasing against rounding
-
-
-@dataclass(frozen=True)
-class Exposure:
-    """`count` exposures of one kind: first try and, after a reclaim, tries of `restore + hours`."""
-
-    count: int
-    hours: float
-    restore_hours: float
 
 
 @dataclass(frozen=True)
@@ -43,22 +36,6 @@ class Law:
         return float(np.interp(max(slack, 0.0), grid, self.cdf))
 
 
-def exposures(
-    pieces: int, middle_hours: float, end_hours: float, restore_hours: float, upload_hours: float
-) -> tuple[Exposure, ...]:
-    """The exposures of contract definition 3, an overlapped upload as extra restore."""
-    if pieces == 1:
-        return (Exposure(1, end_hours, restore_hours),)
-    if upload_hours == 0:
-        return (Exposure(pieces - 1, middle_hours, restore_hours), Exposure(1, end_hours, restore_hours))
-    later = restore_hours + upload_hours
-    return (
-        Exposure(1, middle_hours + upload_hours, restore_hours),
-        Exposure(pieces - 2, middle_hours, later),
-        Exposure(1, end_hours - upload_hours, later),
-    )
-
-
 def makespan_law(
     kinds: tuple[Exposure, ...],
     rate_per_hour: float,
@@ -68,16 +45,16 @@ def makespan_law(
     points: int = 4096,
 ) -> Law:
     """The law of wall time for slack from 0 to `slack_hours`, in `points` steps."""
-    free = sum(kind.count * kind.hours for kind in kinds)
+    free = sum(kind.times * kind.hours for kind in kinds)
     step = slack_hours / points
     size = 1 << math.ceil(math.log2(4 * points))
-    radius = _TILT ** (1.0 / size)
+    powers = np.exp(math.log(_TILT) / size * np.arange(size))
     atom = math.exp(-rate_per_hour * free)
     product = np.ones(size // 2 + 1, dtype=np.complex128)
     for kind in kinds:
-        if kind.count:
-            product = product * _transform(kind, rate_per_hour, wait_hours, step, size, radius) ** kind.count
-    mass = np.fft.irfft(product, size)[: points + 1] * radius ** -np.arange(points + 1)
+        if kind.times:
+            product = product * _transform(kind, rate_per_hour, wait_hours, step, powers) ** kind.times
+    mass = np.fft.irfft(product, size)[: points + 1] / powers[: points + 1]
     mass[0] -= atom  # continuous mass that the lattice put on slack 0
     cumulative = np.cumsum(mass)
     cdf = np.clip(atom + cumulative - 0.5 * mass, 0.0, 1.0)
@@ -86,19 +63,17 @@ def makespan_law(
 
 
 def _transform(
-    kind: Exposure, rate: float, wait: float, step: float, size: int, radius: float
+    kind: Exposure, rate: float, wait: float, step: float, powers: Floats
 ) -> npt.NDArray[np.complex128]:
     """Generating function of an exposure's slack: first try, then waits, failed tries, and the restore."""
-    retry = kind.hours + kind.restore_hours
-    first = _dft(_truncated(rate, kind.hours, wait, step, size), size, radius)
-    again = _dft(_truncated(rate, retry, wait, step, size), size, radius)
-    restore = _dft(_point(kind.restore_hours, step, size), size, radius)
+    retry, size = kind.hours + kind.restore_hours, len(powers)
+    first = np.fft.rfft(_truncated(rate, kind.hours, wait, step, size) * powers)
+    again = np.fft.rfft(_truncated(rate, retry, wait, step, size) * powers)
     success = math.exp(-rate * retry)
+    if success == 0:  # no retry ever gets through
+        return np.full(size // 2 + 1, math.exp(-rate * kind.hours), dtype=np.complex128)
+    restore = np.fft.rfft(_point(kind.restore_hours, step, size) * powers)
     return math.exp(-rate * kind.hours) + first * restore * success / (1.0 - again)
-
-
-def _dft(mass: Floats, size: int, radius: float) -> npt.NDArray[np.complex128]:
-    return np.fft.rfft(mass * radius ** np.arange(size), size)
 
 
 def _point(value: float, step: float, size: int) -> Floats:
@@ -116,11 +91,13 @@ def _truncated(rate: float, width: float, shift: float, step: float, size: int) 
     """Defective mass λe^{-λx} on (0, width), moved by `shift`, each lattice cell split so that its mean is kept."""
     cells = min(math.ceil(width / step), size)
     edges = np.minimum(np.arange(cells + 1) * step, width)
-    tail = np.exp(-rate * edges)
-    weight = tail[:-1] - tail[1:]
-    # ∫ x λe^{-λx} over a cell, less its left edge
-    moment = weight / rate - (edges[1:] - edges[:-1]) * tail[1:]
-    right = moment / step
+    tail, span = np.exp(-rate * edges[:-1]), np.diff(edges)
+    x = rate * span
+    struck = -np.expm1(-x)
+    weight = tail * struck
+    # ∫ x λe^{-λx} over a cell, less its left edge; the closed form cancels where λ times a cell is small
+    moment = np.where(x < 1e-4, x * span * (0.5 - x / 3.0), struck / rate - span * (1.0 - struck))
+    right = tail * moment / step
     mass = np.zeros(size + 1)
     mass[:cells] += weight - right
     mass[1 : cells + 1] += right

@@ -1,0 +1,1 @@
+"""Pictures in text, for the command line and the terminal app: each is one block of lines."""

@@ -1,0 +1,1 @@
+"""Lifetimes that are not memoryless, and the schedule of saves that fits them."""

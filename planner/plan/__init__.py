@@ -1,0 +1,1 @@
+"""What `reprieve plan` is asked and how each part of its answer is found."""
