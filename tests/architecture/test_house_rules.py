@@ -127,6 +127,7 @@ CONFINED = {
     "azure": ("backends.clouds.azure",),
     "pynvml": ("backends.gpu",),
     "sqlite3": ("backends.ledger", "backends.clouds"),
+    "obstore": ("backends.store.objects",),
     "cryptography": ("backends.store.sealing", "backends.store", "backends.nodes", "backends.practice"),
     "numpy": ("planner", "backends.practice.examples"),
     "subprocess": (

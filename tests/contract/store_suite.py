@@ -15,6 +15,8 @@ from backends.store.port import ObjectStore
 class StoreSuite(ABC):
     """Subclass as `Test…` with a fixture `store`."""
 
+    races = 12  # how often sixteen writers race
+
     @abstractmethod
     def store(self, tmp_path: object) -> ObjectStore:
         """A fresh, empty store."""
@@ -71,7 +73,7 @@ class StoreSuite(ABC):
                 store.read_range("k", offset, length)
 
     def test_lists_are_complete_and_ordered(self, store: ObjectStore) -> None:
-        names = ["jobs/a/9", "jobs/a/10", "jobs/a.b", "jobs/ab/1", "jobs/a/epochs/2", "latest"]
+        names = ["jobs/a/9", "jobs/a/10", "jobs/a.b", "jobs/ab/1", "jobs/a/epochs/2", "jobs/b/1", "latest"]
         for name in names:
             store.create(name, name.encode())
         assert [info.key for info in store.list("")] == sorted(names)
@@ -106,7 +108,7 @@ class StoreSuite(ABC):
             store.read_range(key, 0, 0)
 
     def test_sixteen_writers_race_and_exactly_one_wins(self, store: ObjectStore) -> None:
-        for turn in range(12):
+        for turn in range(self.races):
             barrier = threading.Barrier(16, timeout=20)
             won: list[int] = []
             lost: list[int] = []

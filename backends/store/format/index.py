@@ -246,6 +246,8 @@ def _check_stream(stream: Stream, frames: tuple[Frame, ...]) -> None:
         if size and (extent.offset % size or extent.length % size or extent.vaddr % size):
             raise ValueError(f"{name}: an extent does not begin and end at a page")
         end += extent.length
+        if end > stream.size:
+            raise ValueError(f"{name}: extents reach beyond the stream's {stream.size} bytes")
         if extent.frame == ZERO:
             continue
         if extent.frame >= len(frames) or extent.at + stored(stream, extent) > frames[extent.frame].plain:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from backends.clock import format_utc
 from backends.errors import ReprieveError
-from console.cli.commands.store import probe
+from backends.store.probe import probe
 from console.cli.looking import look
 from console.operations.context import FLEET_KEY
 from console.operations.real.keys import FileKeys

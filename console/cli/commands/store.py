@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from backends.errors import ExistsError, ReprieveError, UsageError
-from backends.ids import new_nonce
+from backends.errors import UsageError
 from backends.store.files import FileStore
 from backends.store.open import open_store
+from backends.store.policies import GENERAL, policies
 from backends.store.port import ObjectStore
+from backends.store.probe import UNPROVEN, probe
 from console.operations.context import KEYS
 from console.operations.real.keys import FileKeys
 from console.operations.real.toml_records import TomlRecords
 
 if TYPE_CHECKING:
     from console.cli.invocation import Invocation
-
-POLICY = (
-    "controllers (consoles, `reprieve watch`): read, list, create, replace, delete",
-    "nodes: read and list; create under jobs/<uid>/packs, files and checkpoints; never delete, never epochs/",
-)
 
 
 def _url(invocation: Invocation) -> str:
@@ -30,35 +26,6 @@ def _url(invocation: Invocation) -> str:
             "no store is named and the fleet has no default", hint="reprieve store init file:///srv/reprieve"
         )
     return str(url)
-
-
-def probe(store: ObjectStore) -> list[dict[str, Any]]:
-    """Try each promise with small objects that are removed again: `{check, ok, message}` each."""
-    key = f"probes/{new_nonce()}"
-    rows: list[dict[str, Any]] = []
-
-    def row(check: str, good: bool, message: str) -> None:
-        rows.append({"check": check, "ok": good, "message": message})
-
-    try:
-        store.create(key, b"one")
-        row("create", True, "a new object can be written")
-        try:
-            store.create(key, b"two")
-            row(
-                "create if absent", False, "a second create replaced the first: epochs would not be safe here"
-            )
-        except ExistsError:
-            row("create if absent", True, "a second create is refused")
-        good = store.read(key) == b"one"
-        row("read after write", good, "the object reads back" if good else "the object reads back altered")
-        good = key in [info.key for info in store.list("probes/")]
-        row("list after write", good, "the listing holds it" if good else "the listing misses it")
-        store.delete(key)
-        row("delete", store.info(key) is None, "the probe is gone again")
-    except ReprieveError as error:
-        row("reach", False, error.message)
-    return rows
 
 
 def check(invocation: Invocation) -> int:
@@ -85,21 +52,40 @@ def init(invocation: Invocation) -> int:
     invocation.confirm(1, lines, "store")
     keys = FileKeys(state)
     keys.verify_key()
-    code = _report(invocation, "reprieve/store/v1", open_store(url), policy=list(POLICY))
+    examples = policies(url)
+    code = _report(
+        invocation,
+        "reprieve/store/v1",
+        open_store(url),
+        policy=list(GENERAL),
+        policies=[example.document() for example in examples],
+    )
     invocation.say(
         f"job keys are kept in {state / KEYS}: back that directory up, checkpoints cannot be read without it"
     )
-    for line in POLICY:
+    for line in GENERAL:
         invocation.say(line)
+    for example in examples:
+        invocation.say(f"an example for a {example.role} ({example.note}):")
+        for line in example.text.splitlines():
+            invocation.say(f"    {line}")
     return code
 
 
 def _report(invocation: Invocation, schema: str, store: ObjectStore, **more: Any) -> int:
     rows = probe(store)
     good = all(row["ok"] for row in rows)
-    document = {"schema": schema, "url": store.url, "ok": good, "checks": rows, **more}
+    document = {
+        "schema": schema, "url": store.url, "ok": good, "checks": rows, "unproven": list(UNPROVEN), **more
+    }  # fmt: skip
     text = "\n".join(
         f"{'ok  ' if row['ok'] else 'FAIL'}  {row['check']:<18} {row['message']}" for row in rows
     )
     invocation.emit(document, lambda _document: f"{store.url}\n{text}")
+    for line in UNPROVEN:
+        invocation.say(f"not proven: {line}")
+    if not good:
+        invocation.warn(
+            "a job's saves are not safe in this store: do not use it before every line above is ok"
+        )
     return 0 if good else 1

@@ -161,7 +161,7 @@ def test_real_files_are_read_and_written_whole(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("url", "words"),
-    [("s3://bucket/x", "later version"), ("gs://b", "later version"), ("az://b", "later version"),
+    [("gs://b", "bucket of 3"), ("az://b", "container of 3"), ("file://[", "not a URL"),
      ("/plain/path", "unknown kind"), ("file://host/x", "without host"), ("file:relative", "absolute"),
      ("file:///", "other than /"), ("file:///a/../b", "without '..'"), ("file:///a?x=1", "query"), ("", "unknown"),
      ("ftp://user:pw@h/x", "credentials")],

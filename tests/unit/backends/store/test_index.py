@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from backends.errors import DamagedError
@@ -104,6 +104,7 @@ def test_only_the_committed_parents_packs_may_be_named() -> None:
 
 
 @given(st.integers(0, 10_000), st.integers(1, 255), st.booleans())
+@example(6689, 1, False)  # an extent that reaches beyond the bitmap of zero pages
 def test_damage_is_refused_or_changes_figures_only(place: int, mask: int, cut: bool) -> None:
     data = bytearray(encoded())
     place %= len(data)
