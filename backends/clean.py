@@ -27,7 +27,14 @@ def _unsafe() -> re.Pattern[str]:
 
 
 def _visible(match: re.Match[str]) -> str:
-    code = ord(match.group())
+    return _code(ord(match.group()))
+
+
+def _shown(char: str) -> str:
+    return char if char.isprintable() or char == "\n" else _code(ord(char))
+
+
+def _code(code: int) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
@@ -49,4 +56,8 @@ def clean(text: object, *, limit: int = FIELD_LIMIT, lines: bool = False) -> str
     import unicodedata
 
     value = unicodedata.normalize("NFC", value)
+    if (
+        not value.isprintable()
+    ):  # unassigned and private characters, odd blanks: nobody knows how they are drawn
+        value = "".join(_shown(char) for char in value)
     return value if len(value) <= limit else value[: limit - 1] + "…"

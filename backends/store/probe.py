@@ -25,7 +25,7 @@ def probe(store: ObjectStore) -> list[dict[str, Any]]:
 
     A store that accepts a condition and ignores it fails `create if absent`: epochs would not be safe there.
     """
-    top = f"probes/probe-{new_nonce()}"
+    top = f"probes/probe-{new_nonce()}"  # no folder of its own: a directory store keeps empty ones
     rows: list[dict[str, Any]] = []
 
     def row(check: str, good: bool, message: str) -> None:
@@ -33,12 +33,12 @@ def probe(store: ObjectStore) -> list[dict[str, Any]]:
 
     written: list[str] = []
     try:
-        _one(store, f"{top}/one", row, written)
-        _race(store, f"{top}/race", row, written)
+        _one(store, f"{top}.one", row, written)
+        _race(store, f"{top}.race", row, written)
         _listing(store, top, row, written)
         for key in written:
             store.delete(key)
-        left = store.list(f"{top}/")
+        left = store.list(f"{top}.")
         row(
             "delete",
             not left,
@@ -90,10 +90,10 @@ def _listing(store: ObjectStore, top: str, row: Row, written: list[str]) -> None
     """What is written is read and listed at once, eight times over."""
     read = listed = True
     for number in range(8):
-        key = f"{top}/after/{number}"
+        key = f"{top}.after.{number}"
         store.create(key, b"%d" % number * 1000)
         written.append(key)
-        listed = listed and key in [info.key for info in store.list(f"{top}/after/")]
+        listed = listed and key in [info.key for info in store.list(f"{top}.after.")]
         read = read and store.read(key) == b"%d" % number * 1000
     row("read after write", read, "objects read back at once" if read else "an object read back altered")
     row(

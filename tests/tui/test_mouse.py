@@ -28,7 +28,11 @@ async def test_a_click_on_a_footer_key_presses_it_and_buttons_work() -> None:
         await session.pilot.click("#yes")
         assert session.fleet.performed == [], "too early"
         await session.pass_time(0.6)
-        await session.pilot.click("#yes")
+        for _ in range(20):  # a click that falls between two layouts of a busy machine meets nothing
+            if not session.app.screen.query("#yes"):
+                break
+            await session.pilot.click("#yes")
+            await session.pilot.pause(0.05)
         await session.until(lambda: len(session.fleet.performed) == 1, "the button did nothing")
 
 
