@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from backends.errors import UsageError
 from console.cli.planning.inputs import inputs_of
@@ -23,7 +23,7 @@ def run(invocation: Invocation) -> int:
     except PlanError as error:
         raise UsageError(str(error)) from None
     if invocation.machine:
-        invocation.emit(document)
+        invocation.emit(_told(document))
     else:
         from console.cli.planning.text import text
 
@@ -35,6 +35,15 @@ def run(invocation: Invocation) -> int:
             invocation.renderer.text("\n" + picture)
     bad = document["verdict"] in ("does_not_pay", "never_finishes")
     return DOES_NOT_PAY if invocation.arguments["check"] and bad else 0
+
+
+def _told(value: Any) -> Any:
+    """Figures at 15 significant digits, which every double keeps: 7.35 instead of 7.350000000000001."""
+    if isinstance(value, float):
+        return float(f"{value:.15g}")
+    if isinstance(value, dict):
+        return {key: _told(item) for key, item in value.items()}
+    return [_told(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def sweep(invocation: Invocation) -> int:
