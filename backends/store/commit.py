@@ -241,12 +241,11 @@ class Committer:
         """Read everything back, look for a newer epoch, move the hint."""
         started = self._clock.monotonic()
         manifest = written.manifest
-        if self._store.read(layout.checkpoint(self._uid, manifest.id)) != written.data:
-            raise DamagedError(
-                f"manifest of checkpoint {manifest.id}: what was read back is not what was written"
-            )
-        for entry in manifest.packs:
-            check_pack(self._store, self._uid, entry, self._key)
+        try:
+            self._read_back(written)
+        except (DamagedError, NotFoundError):
+            self._check_fence(manifest.id)  # behind, retention of the newer epoch may have taken it: say that
+            raise
         readback_s = self._clock.monotonic() - started
         warnings = self._check_fence(manifest.id)
         try:
@@ -255,6 +254,16 @@ class Committer:
             warnings = (*warnings, f"the hint `latest` was not written: {error.message}")
         size = sum(entry.size for entry in manifest.packs)
         return Committed(manifest.id, manifest, size, manifest.timings.pack_s, readback_s, repeated, warnings)
+
+    def _read_back(self, written: _Written) -> None:
+        """Manifest and every pack as the store has them now; DamagedError, NotFoundError."""
+        identity = written.manifest.id
+        if self._store.read(layout.checkpoint(self._uid, identity)) != written.data:
+            raise DamagedError(
+                f"manifest of checkpoint {identity}: what was read back is not what was written"
+            )
+        for entry in written.manifest.packs:
+            check_pack(self._store, self._uid, entry, self._key)
 
     def _check_fence(self, identity: CheckpointId) -> tuple[str, ...]:
         """FencedError when a validly signed claim of a newer epoch exists; else what is not to be trusted there."""

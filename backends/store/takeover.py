@@ -171,7 +171,7 @@ def choose(
     skipped: list[tuple[CheckpointId, str]] = []
     for identity in chain:
         try:
-            manifest = verify(identity)
+            manifest = _second_look(verify, identity)
         except (DamagedError, NotFoundError, IncompatibleError) as error:
             skipped.append((identity, error.message))
             continue
@@ -182,6 +182,14 @@ def choose(
         f"job {taker.uid}: no checkpoint on the chain can be used ({reasons})",
         hint="restore an earlier one by name, or start the job cold",
     )
+
+
+def _second_look(verify: Callable[[CheckpointId], Manifest], identity: CheckpointId) -> Manifest:
+    """Verify once more before a checkpoint is passed over for good: a read that failed once is not damage."""
+    try:
+        return verify(identity)
+    except DamagedError:
+        return verify(identity)
 
 
 def _extra_loss(taker: Taker, key: JobKey, skipped: list[CheckpointId], chosen: Manifest) -> float | None:

@@ -81,27 +81,33 @@ class StoreTruth:
         taker = self._taker(uid, new_nonce())
         epoch = lineage.highest + 1 if settled else lineage.highest
         claim = Claim(uid, epoch, self._by, taker.nonce, taker.now(), takeover.FIRST)
-        skipped: list[tuple[str, str]] = []
+        passed_over: dict[
+            str, str
+        ] = {}  # checkpoint → why; looked at twice, so one that is read then comes off
 
         def checked(identity: CheckpointId) -> Manifest:
             try:
                 if str(identity) in trusted:
-                    return load_manifest(self._store, uid, identity, job_key)
-                return self._verified(uid, identity, job_key)
+                    manifest = load_manifest(self._store, uid, identity, job_key)
+                else:
+                    manifest = self._verified(uid, identity, job_key)
             except (DamagedError, NotFoundError, IncompatibleError) as error:
-                skipped.append((str(identity), error.message))
+                passed_over[str(identity)] = error.message
                 raise
+            passed_over.pop(str(identity), None)
+            return manifest
 
         want = None if wanted is None else CheckpointId.parse(wanted)
         try:
             choice = takeover.choose(taker, claim, job_key, checked, wanted=want)
         except (NotFoundError, FencedError) as error:
-            return Choice(None, tuple(skipped), reason=error.message)
+            return Choice(None, tuple(passed_over.items()), reason=error.message)
         if choice.manifest is None:
             return Choice(None, reason="nothing was ever started")
         chosen = self._save_view(uid, choice.manifest, lineage, orphan=False)
         orphans = tuple(str(identity) for identity in choice.orphans)
-        return Choice(chosen, tuple(skipped), choice.extra_loss_s if skipped else None, orphans)
+        skipped = tuple(passed_over.items())
+        return Choice(chosen, skipped, choice.extra_loss_s if skipped else None, orphans)
 
     def _verified(self, uid: str, identity: CheckpointId, key: JobKey) -> Manifest:
         report = verify.verify_checkpoint(self._store, uid, identity, key, self._clock)
