@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -325,3 +326,46 @@ def test_removal_writes_a_tombstone_and_nothing_else(bench: Bench, tmp_path: Pat
     remove(bench.taker(), "job")
     assert set(memory(bench).objects) - before == {layout.removed(UID)}
     remove(bench.taker(), "job")
+
+
+def test_a_read_that_failed_once_does_not_cost_a_checkpoint(bench: Bench, tmp_path: Path) -> None:
+    for seq in (1, 2):
+        bench.save(tmp_path, seq)
+    taker = bench.taker()
+    settle(taker)
+    claim = claim_next(taker, bench.proof())
+    looks: list[CheckpointId] = []
+
+    def verify(identity: CheckpointId) -> Manifest:
+        looks.append(identity)
+        if len(looks) == 1:
+            raise DamagedError("the disk answered once with an error")
+        return verify_checkpoint(bench.store, UID, identity, bench.key, bench.clock).manifest
+
+    choice = choose(taker, claim, bench.key, verify)
+    assert choice.checkpoint == CheckpointId(1, 2)
+    assert choice.skipped == ()
+    assert looks == [CheckpointId(1, 2)] * 2
+
+
+def test_a_save_whose_packs_a_newer_epoch_has_retired_says_that_it_is_behind(
+    bench: Bench, tmp_path: Path
+) -> None:
+    class Overtaken(MemoryStore):
+        """The newer epoch comes, and its retention takes the packs, right after the manifest is written."""
+
+        def create(self, key: str, data: bytes | Iterable[bytes]) -> int:
+            size = super().create(key, data)
+            if key == layout.checkpoint(UID, CheckpointId(1, 2)):
+                bench.take_over()
+                for info in self.list(f"{layout.job(UID)}/packs/1.2/"):
+                    self.delete(info.key)
+            return size
+
+    bench.save(tmp_path, 1)
+    store = Overtaken()
+    for info in bench.store.list(""):
+        store.create(info.key, bench.store.read(info.key))
+    bench.store = store
+    with pytest.raises(FencedError):
+        bench.save(tmp_path, 2)
