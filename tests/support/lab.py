@@ -111,8 +111,13 @@ class Lab:
         return {pid: state for pid, state in found.items() if state not in "ZX"}
 
     def running_pids(self, name: str) -> list[int]:
-        """Those of them that are not stopped."""
-        return [pid for pid, state in self.processes(name).items() if state not in "Tt"]
+        """Those of them that are not stopped; a stop for a save passes, so several looks are taken."""
+        for _ in range(20):
+            found = [pid for pid, state in self.processes(name).items() if state not in "Tt"]
+            if found:
+                return found
+            CLOCK.sleep(0.1)
+        return []
 
     def steps(self, name: str, pid: int | None = None) -> int:
         """Lines in the job's progress file, seen through `pid` (its one process by default)."""
