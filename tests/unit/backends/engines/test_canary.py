@@ -75,6 +75,7 @@ def test_jobs_that_start_at_once_wait_for_one_canary(tmp_path: Path, monkeypatch
 def test_success_is_remembered_for_this_tool_and_kernel_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
     tried: list[str] = []
 
     def once_more(*_: object) -> Verdict:
@@ -96,6 +97,7 @@ def test_success_is_remembered_for_this_tool_and_kernel_only(
 def test_two_who_ask_at_once_do_not_clear_away_each_other_s_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
     tried: list[str] = []
     begun = threading.Event()
 
