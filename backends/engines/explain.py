@@ -161,6 +161,11 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
         "start it with setsid and its output in a file, or protect the whole tmux server",
     ),
     (
+        r"session leader of \d+\(\d+\) is outside of its pid",
+        "the job belongs to a session that was begun outside of this container or PID namespace",
+        "start it here with setsid",
+    ),
+    (
         r"not a session leader",
         "the job's root process leads no session",
         "save with --shell-job, or start the job with setsid",

@@ -219,6 +219,12 @@ def _of_members(tree: Tree) -> Iterator[Finding]:
                 "impossible",
                 f"{who} is traced by process {member.tracer}: end the debugger or save under way",
             )
+        if member.readable and member.session == 0:
+            yield Finding(
+                "needs_restart",
+                explain("Error: A session leader of 1(1) is outside of its pid").reason,
+                redirect=True,
+            )
         if member.state == "D":
             yield Finding("ok", f"{who} waits inside the kernel (state D): the pause starts when it returns")
         yield from _of_mappings(member, who)

@@ -140,6 +140,7 @@ def test_a_job_on_somebody_elses_terminal_survives(engine: CriuEngine, tmp_path:
     source = PRELUDE + 'run(lambda step: print("step", step, flush=True))'
     pid, master = pty.fork()
     if pid == 0:
+        os.closerange(3, 256)  # what these tests were started with is none of the job's
         os.execv(sys.executable, [sys.executable, "-S", "-s", "-c", source, str(home)])
     try:
         until(lambda: len(lines_of(home / "log.txt")) > 2, "the job's first steps")
@@ -161,22 +162,24 @@ def test_a_job_on_somebody_elses_terminal_survives(engine: CriuEngine, tmp_path:
 def test_a_job_that_leads_no_session_survives(engine: CriuEngine, tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
-    child = subprocess.Popen(
-        [sys.executable, "-S", "-s", "-c", PRELUDE + "run()", str(home)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    source = PRELUDE + "(home / 'pid').write_text(str(os.getpid())); run()"
+    line = shlex.join([sys.executable, "-S", "-s", "-c", source, str(home)])
+    # A shell leads the session, as in a job script; the one of these tests may be begun outside of this namespace.
+    leader = spawn(["sh", "-c", f"{line} & wait; sleep 600"], tmp_path)
     until(lambda: len(lines_of(home / "log.txt")) > 2, "the job's first steps")
-    process = identify(child.pid)
+    process = identify(int((home / "pid").read_text()))
     assert process is not None
-    for number in range(2):
-        saved = save(engine, process, tmp_path / f"save{number}")
+    try:
+        assert engine.examine(JOB, process).answer == "ok"
+        for number in range(2):
+            saved = save(engine, process, tmp_path / f"save{number}")
+            assert saved.details["options"]["shell_job"] is True
+            engine.end(process)
+            process = restore(engine, saved, tmp_path / f"save{number}")
+            goes_on(home)
         engine.end(process)
-        process = restore(engine, saved, tmp_path / f"save{number}")
-        goes_on(home)
-    engine.end(process)
-    child.poll()
+    finally:
+        engine.end(leader)
 
 
 def test_a_job_of_another_user_survives_with_its_rights(engine: CriuEngine, tmp_path: Path) -> None:

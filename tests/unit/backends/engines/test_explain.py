@@ -39,6 +39,7 @@ TEXTS = {
     "Error (criu/tty.c:1): tty: Found slave peer index 0 without correspond master peer": "terminal",
     "Error (criu/tty.c:1): tty: Don't have tty to inherit session from, aborting": "terminal",
     "Error (criu/cr-dump.c:1): The root process 7 is not a session leader. Consider using --shell-job option": "leads no session",
+    "Error (criu/cr-dump.c:1): A session leader of 1980(1980) is outside of its pid namespace": "begun outside",
     "Error (criu/fsnotify.c:1): fsnotify: Can't dump that handle": "watches",
     "Error (criu/sk-unix.c:1): unix: Can't bind id 0x5 ino 7 addr /tmp/pymp-1/l: No such file or directory": "/tmp/pymp-1/l",
     "Error (criu/mount.c:1): mnt: 57:./shared doesn't have a proper root mount": "another mount namespace",

@@ -100,6 +100,7 @@ def test_output_into_a_pipe_of_its_own_is_fine() -> None:
         ({"namespaces": {**SPACES, "mnt": "m:2"}}, "self_save_only", "own mount namespace"),
         ({"namespaces": {**SPACES, "pid": "p:2"}}, "self_save_only", "own process id namespace"),
         ({"state": "D"}, "ok", "state D"),
+        ({"session": 0}, "needs_restart", "begun outside"),
         ({"mappings": (Mapping("/SYSV00000000", True, True, True, 1, 1, 2),)}, "self_save_only", "System V"),
         ({"mappings": (Mapping("/dev/nvidiactl", True, True, False, 1, 1, 2),)}, "self_save_only", "GPU"),
         (
