@@ -16,6 +16,7 @@ from backends.fakes.held import HeldJob
 from backends.fakes.node import FakeNode
 from backends.fakes.world import FakeWorld
 from backends.ids import CheckpointId
+from backends.ledger.locks import FileLocks
 from backends.ledger.sqlite import SqliteLedger
 from backends.nodes.port import NodeLink
 from backends.records import strict
@@ -364,6 +365,7 @@ class Practice:
             context,
             self.clock,
             SqliteLedger(context.state / "ledger.db"),
+            FileLocks(context.state / "locks"),
             self.records,
             FakeLinks(self.nodes),
             cloud_of,
