@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from tests.support.objects import UnavailableError, free_ports
 
@@ -28,7 +29,9 @@ def postgres() -> Iterator[str]:
     """The URL of an empty database; durability is switched off, for speed. UnavailableError where there is no server."""
     initdb, control = _program("initdb"), _program("pg_ctl")
     user = pwd.getpwnam("postgres" if _known("postgres") else "nobody") if os.geteuid() == 0 else None
-    who = {} if user is None else {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+    who: dict[str, Any] = (
+        {} if user is None else {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+    )
     folder = Path(tempfile.mkdtemp(prefix="reprieve-postgres-"))
     if user is not None:
         os.chown(folder, user.pw_uid, user.pw_gid)
