@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from struct import Struct
 from typing import ClassVar, NamedTuple
 
 from backends.errors import NoProofError
@@ -221,21 +222,35 @@ class Machine:
 
     def explore(self, limit: int = 10_000_000) -> int:
         """Visit every reachable state; return how many there are."""
+        self.states = 0
+        for _ in self.reachable():
+            self.states += 1
+            if self.states > limit:
+                raise RuntimeError(f"more than {limit} states")
+        return self.states
+
+    def reachable(self) -> Iterator[State]:
+        """Every reachable state, once. A state is known again by the numbers of its parts: exact, no hash of it all."""
+        parts: tuple[dict[object, int], ...] = tuple({} for _ in State._fields)
+        layout = Struct(f"{len(parts)}I").pack
+
+        def key(state: State) -> bytes:
+            return layout(
+                *(table.setdefault(part, len(table)) for table, part in zip(parts, state, strict=True))
+            )
+
         start = self.first()
-        seen = {hash(start)}
+        seen = {key(start)}
         stack = [start]
         while stack:
             state = stack.pop()
+            yield state
             for following in self.steps(state):
                 self.transitions += 1
-                mark = hash(following)
+                mark = key(following)
                 if mark not in seen:
                     seen.add(mark)
                     stack.append(following)
-            if len(seen) > limit:
-                raise RuntimeError(f"more than {limit} states")
-        self.states = len(seen)
-        return self.states
 
     def steps(self, state: State) -> Iterator[State]:
         """All states one step further."""
@@ -245,6 +260,10 @@ class Machine:
             yield from self._guard(state, process)
         yield from self._starts(state)
         yield from self._retention(state)
+
+    def most(self, epoch: int) -> int:
+        """How many saves an epoch may write."""
+        return self.bounds.first_saves if epoch == 1 else self.bounds.later_saves
 
     # executors
 
@@ -258,8 +277,12 @@ class Machine:
         elif each.pc != "gone":
             if each.pc != "settle":  # a crash loses everything but the nonce in the journal
                 yield _put(state, number, Exec("settle", each.nonce))
-            step: Callable[[State, int, Exec, Book], Iterator[State]] = getattr(self, f"_at_{each.pc}")
-            yield from step(state, number, each, state.book)
+            yield from self.advance(state, number, each)
+
+    def advance(self, state: State, number: int, each: Exec) -> Iterator[State]:
+        """What an executor under way does next."""
+        step: Callable[[State, int, Exec, Book], Iterator[State]] = getattr(self, f"_at_{each.pc}")
+        yield from step(state, number, each, state.book)
 
     def _afresh(self, state: State, number: int) -> State:
         """Begin again with a new nonce; objects under the old one are told apart from it. A duplicate ends."""
@@ -400,8 +423,7 @@ class Machine:
         def to(following: Proc, **changes: object) -> State:
             return state._replace(procs=state.procs - {process} | {following}, **changes)  # type: ignore[arg-type]  # fields of State by name
 
-        bound = self.bounds.first_saves if process.epoch == 1 else self.bounds.later_saves
-        if process.pc == "run" and process.seq < bound:
+        if process.pc == "run" and process.seq < self.most(process.epoch):
             save = (process.epoch, process.seq + 1)
             yield to(process._replace(pc="look", seq=process.seq + 1), saves=state.saves | {save})
         elif process.pc == "look":
