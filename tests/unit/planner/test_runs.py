@@ -25,7 +25,7 @@ SAVED = Job(hours=8.0, interval_hours=1.0, save_hours=0.05, restore_hours=0.1)
 
 def near(found: Runs, values: np.ndarray[tuple[int, ...], np.dtype[np.float64]], expected: float) -> None:
     mean, error = found.mean_and_error(values)
-    assert abs(mean - expected) < 3.5 * error + 1e-12, (mean, expected, error)
+    assert abs(mean - expected) < 3 * error + 1e-12, (mean, expected, error)
 
 
 @pytest.mark.parametrize("upload", [0.0, 0.3])
@@ -42,7 +42,7 @@ def test_definition_3_and_11_with_waits(upload: float) -> None:
     spread, sample = deviation(kinds, rate, wait), found.wall_hours
     fourth = float(((sample - sample.mean()) ** 4).mean())
     error = math.sqrt((fourth - sample.var() ** 2) / len(sample)) / (2 * sample.std())
-    assert abs(float(sample.std()) - spread) < 3.5 * error
+    assert abs(float(sample.std()) - spread) < 3 * error
 
 
 def test_definition_10() -> None:
