@@ -1,15 +1,15 @@
-"""From typed words to a command and its values; argparse reads the options, the registry says which there are."""
+"""From typed words to a command and its values; `line` reads the options, the registry says which there are."""
 
 from __future__ import annotations
 
-import argparse
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 from backends.clean import clean
 from backends.errors import UsageError
 from console.cli.exits import usage
+from console.cli.line import is_negative, read_line
 from console.cli.options import CHANGING, COMMON, LISTING, SETTLED, options_of, takes_value, variable
 from console.registry.index import commands_of, words
 from console.registry.model import Argument, Command
@@ -21,7 +21,6 @@ _TAKE_VALUE = {
     if takes_value(argument)
     for spelling in (f"--{argument.name}", f"-{argument.short}")
 }
-_NEGATIVE = r"-\.?\d"  # compiled when first needed
 _QUANTITIES = {
     "duration": quantities.parse_duration,
     "hours": quantities.parse_hours,
@@ -96,11 +95,6 @@ def _verb(noun: str, token: str) -> str:
     )
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise usage(f"{self.prog}: {message.replace('argument ', 'option ', 1)}")
-
-
 def parse(command: Command, rest: tuple[str, ...], environ: Mapping[str, str]) -> dict[str, Any]:
     """Every argument of `command` and every common option, by name with `-` as `_`, converted by kind.
 
@@ -109,12 +103,12 @@ def parse(command: Command, rest: tuple[str, ...], environ: Mapping[str, str]) -
     """
     line, tail = _cut(rest)
     options = options_of(command)
-    found, extra = _parser(command, _typed(line, options)).parse_known_args(_joined(line, options))
+    found, others = read_line(line, options, f"reprieve {command.words}")
     values: dict[str, Any] = {}
     for argument in options:
-        typed = getattr(found, argument.name.replace("-", "_"), None)
+        typed = found.get(argument.name)
         values[argument.name.replace("-", "_")] = _option(command, argument, typed, environ)
-    values |= _place(command, _operands(command, extra), tail)
+    values |= _place(command, _operands(command, others), tail)
     return values
 
 
@@ -126,51 +120,16 @@ def _cut(rest: tuple[str, ...]) -> tuple[list[str], list[str]]:
     return list(rest[:at]), list(rest[at + 1 :])
 
 
-def _typed(line: list[str], options: tuple[Argument, ...]) -> tuple[Argument, ...]:
-    """The options that stand on the line: a parser of forty takes longer to build than all the rest of a plan.
-
-    Letters can be joined (`-qv`), so any of them brings all that have one.
-    """
-    names = {token.split("=", 1)[0] for token in line}
-    letters = any(token[:1] == "-" and token[1:2] not in ("", "-") for token in line)
-    return tuple(item for item in options if f"--{item.name}" in names or (letters and item.short))
-
-
-def _parser(command: Command, options: tuple[Argument, ...]) -> _Parser:
-    parser = _Parser(prog=f"reprieve {command.words}", add_help=False, allow_abbrev=False)
-    for argument in options:
-        spellings = [f"--{argument.name}", *([f"-{argument.short}"] if argument.short else [])]
-        if argument.name == "verbose":
-            parser.add_argument(*spellings, action="count", default=None)
-        elif argument.kind == "flag":
-            parser.add_argument(*spellings, action="store_true", default=None)
-        else:
-            parser.add_argument(*spellings, action="append" if argument.many else "store", default=None)
-    return parser
-
-
-def _joined(line: list[str], options: tuple[Argument, ...]) -> list[str]:
-    """`--discount -5%` as one token: argparse would take the value for an option."""
-    with_value = {f"--{argument.name}" for argument in options if takes_value(argument)}
-    joined: list[str] = []
-    for token in line:
-        if joined and joined[-1] in with_value and re.match(_NEGATIVE, token):
-            joined[-1] += f"={token}"
-        else:
-            joined.append(token)
-    return joined
-
-
-def _operands(command: Command, extra: list[str]) -> list[str]:
-    for token in extra:
-        if token.startswith("-") and token != "-" and not re.match(_NEGATIVE, token):
+def _operands(command: Command, others: list[str]) -> list[str]:
+    for token in others:
+        if token.startswith("-") and token != "-" and not is_negative(token):
             from backends.inventory.document import nearest
 
             name = token.split("=", 1)[0]
             known = [f"--{argument.name}" for argument in options_of(command)]
             close = nearest(name, known).split("; known here")[0]
             raise usage(f"reprieve {command.words} has no option {name!r}{close} (add --help to see them)")
-    return extra
+    return others
 
 
 def _option(command: Command, argument: Argument, typed: Any, environ: Mapping[str, str]) -> Any:

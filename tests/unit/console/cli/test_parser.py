@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+import argparse
+from typing import Any, NoReturn
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from backends.errors import UsageError
+from console.cli.line import read_line
+from console.cli.options import options_of, takes_value
 from console.cli.parser import parse, split
 from console.registry.model import Argument, Command, Kind
 
@@ -171,6 +174,42 @@ def test_any_words_give_values_or_one_line(words: list[str]) -> None:
 )
 def test_no_word_is_lost(before: list[str], after: list[str]) -> None:
     assert parse(_COMMAND, ("j", *before, "--", *after), {})["rest"] == [*before, *after]
+
+
+class Reference(argparse.ArgumentParser):
+    """The library that people know, with the options of the tests' command."""
+
+    def __init__(self) -> None:
+        super().__init__(add_help=False, allow_abbrev=False)
+        for option in options_of(_COMMAND):
+            spellings = [f"--{option.name}", *([f"-{option.short}"] if option.short else [])]
+            if option.name == "verbose":
+                self.add_argument(*spellings, dest=option.name, action="count")
+            elif takes_value(option):
+                action = "append" if option.many else "store"
+                self.add_argument(*spellings, dest=option.name, action=action)
+            else:
+                self.add_argument(*spellings, dest=option.name, action="store_true", default=None)
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message)
+
+
+_WORDS = ["--now", "--now=1", "--to", "--to=", "--to=a=b", "--files", "--files=x", "-o", "-ojson", "-o=json", "-q", "-qv", "-vv",
+          "-qojson", "-qz", "-q=1", "-z", "--no", "--hour", "--output", "json", "", "-", "-5", "-.5", "a b", "-a b", "-o ", "x=y"]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(_WORDS), max_size=6))
+def test_a_line_is_read_as_argparse_reads_it(line: list[str]) -> None:
+    try:
+        known, others = Reference().parse_known_args(line)
+    except UsageError as error:
+        with pytest.raises(UsageError) as caught:
+            read_line(line, options_of(_COMMAND), "x")
+        assert caught.value.message.rpartition(": ")[2] == error.message.rpartition(": ")[2]
+    else:
+        expected = {name: value for name, value in vars(known).items() if value is not None}
+        assert read_line(line, options_of(_COMMAND), "x") == (expected, others)
 
 
 def kinds() -> tuple[Kind, ...]:
