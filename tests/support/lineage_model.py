@@ -388,7 +388,7 @@ class Machine:
         if {"named_guard", "start_once", "continues_once"} & self.without:
             return state
         lineage = state.book.lineage
-        return state._replace(grants=frozenset(grant for grant in state.grants if _startable(lineage, grant)))
+        return state._replace(grants=frozenset(grant for grant in state.grants if startable(lineage, grant)))
 
     # guards
 
@@ -399,7 +399,7 @@ class Machine:
                 continue
             if (epoch, node) in state.started and "start_once" not in self.without:
                 continue
-            if "named_guard" not in self.without and not _startable(lineage, (epoch, node, nonce)):
+            if "named_guard" not in self.without and not startable(lineage, (epoch, node, nonce)):
                 continue
             yield state._replace(checked=state.checked | {(epoch, node)})
         for epoch, node in state.checked:
@@ -482,7 +482,7 @@ def _kill(state: State, node: str) -> State:
     )
 
 
-def _startable(lineage: Lineage, grant: tuple[int, str, str]) -> bool:
+def startable(lineage: Lineage, grant: tuple[int, str, str]) -> bool:
     try:
         lineage.may_start(*grant)
     except NoProofError:
