@@ -45,7 +45,15 @@ POLICY = (
     ),
     Argument("priority", "restored before jobs with a lower number (default 0)", kind="int"),
     Argument("group", "name of the group the job belongs to"),
-    Argument("signal", "engine signal: the signal that asks the program to save (default USR1)"),
+    Argument(
+        "preset",
+        "how the program saves itself: lightning, transformers, ray-train, sagemaker, slurm or skypilot, with =DIR "
+        "where its saves lie elsewhere",
+    ),
+    Argument(
+        "signal",
+        "engine signal: the signal that asks the program to save (default USR1); none: it saves on its own schedule",
+    ),
     Argument("marker", "engine signal: glob whose newest match is a complete save"),
     Argument(
         "resume", "engine signal: the line that continues from the newest save; split, never given to a shell"

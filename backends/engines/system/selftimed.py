@@ -1,0 +1,48 @@
+"""Programs that save on their own schedule: which of their saves are new, and from when each counts."""
+
+from __future__ import annotations
+
+import os
+
+from backends.clock import Clock
+from backends.engines.port import Process
+from backends.engines.system.births import birth_ns
+from backends.engines.system.markers import Shape, begun_s, written_ns
+
+
+class SelfTimed:
+    """Remembers what was taken from each living process."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self._taken: dict[Process, int] = {}  # when the last save taken from it was written, ns since 1970
+
+    def known(self, process: Process, found: dict[str, Shape]) -> dict[str, Shape]:
+        """Those of the saves that lie there which are taken already, or were not made by this process.
+
+        One whose births are unknown is among them: of the next we shall see when its writing begins.
+        """
+        floor = self._floor_ns(process)
+        return {
+            path: form
+            for path, form in found.items()
+            if not all((birth_ns(row[0]) or 0) > floor for row in form)
+        }
+
+    def take(self, process: Process, form: Shape, seen_s: float) -> tuple[float, float]:
+        """When the writing of this save began and ended, seconds since 1970; from now on it is taken.
+
+        `seen_s` is the time of the last look before anything of it was seen.
+        """
+        begun = begun_s(form, [birth_ns(row[0]) for row in form], self._floor_ns(process), seen_s)
+        self._taken[process] = written_ns(form)
+        return begun, written_ns(form) / 1e9
+
+    def forget(self, process: Process) -> None:
+        """The process has ended."""
+        self._taken.pop(process, None)
+
+    def _floor_ns(self, process: Process) -> int:
+        """A new save of this process was written after this instant, ns since 1970."""
+        up_s = self.clock.monotonic() - process.start_ticks / os.sysconf("SC_CLK_TCK")
+        return max(self._taken.get(process, 0), int((self.clock.wall() - up_s) * 1e9))
