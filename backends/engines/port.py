@@ -48,6 +48,9 @@ class Verdict:
     reasons: tuple[str, ...] = ()  # one sentence each: the thing, the value, the remedy
     restart_line: str | None = None  # for needs_restart: the exact line to restart with
     engine: str = ""
+    unproven: str = (
+        ""  # on which driver and GPU nobody has shown it to work; `auto` leaves such engines alone
+    )
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ _SUPPORTED_ANONYMOUS = (
     "[fanotify]",
     "[pidfd]",
 )
-_WORST: tuple[Answer, ...] = ("ok", "needs_restart", "self_save_only", "impossible")
+WORST: tuple[Answer, ...] = ("ok", "needs_restart", "self_save_only", "impossible")
 
 
 @dataclass(frozen=True)
@@ -173,8 +173,8 @@ def judge(
         found.append(Finding("ok", text))
     found += [Finding("ok", f"{path} does not travel: {why}") for path, why in plan.skipped]
     answers = {finding.answer for finding in found}
-    worst: Answer = next((answer for answer in reversed(_WORST) if answer in answers), "ok")
-    reasons = dict.fromkeys(f.reason for f in sorted(found, key=lambda f: -_WORST.index(f.answer)))
+    worst: Answer = next((answer for answer in reversed(WORST) if answer in answers), "ok")
+    reasons = dict.fromkeys(f.reason for f in sorted(found, key=lambda f: -WORST.index(f.answer)))
     line = restart_line(job, arguments, found) if worst == "needs_restart" else None
     return Verdict(worst, tuple(reasons), line, "criu")
 

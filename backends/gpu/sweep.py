@@ -1,6 +1,6 @@
 """Reads the GPUs in a process of its own, because NVML can hang or die with a failing GPU.
 
-`python -m backends.gpu.sweep inventory` prints one JSON line; `… watch SECONDS` prints one for each sweep until its
+`python -m backends.gpu.sweep inventory` (or `sweep`) prints one JSON line; `… watch SECONDS` prints one for each sweep until its
 output is closed. A line is `{"gpus": […], …}` or `{"fault": TEXT, "code": N}`.
 """
 
@@ -22,6 +22,17 @@ def inventory() -> dict[str, Any]:
     try:
         with opened() as nvml:
             return to_document(nvml.inventory())
+    except GpuError as error:
+        return {"fault": str(error), "code": error.code}
+
+
+def sweep() -> dict[str, Any]:
+    """What the GPUs do now, or the fault."""
+    from backends.gpu.nvml import GpuError, opened
+
+    try:
+        with opened() as nvml:
+            return {"gpus": [to_document(state) for state in nvml.sweep()]}
     except GpuError as error:
         return {"fault": str(error), "code": error.code}
 
@@ -55,10 +66,12 @@ def main(arguments: Sequence[str]) -> int:
     """The entry; the exit status."""
     if list(arguments) == ["inventory"]:
         return 0 if _say(inventory()) else 1
+    if list(arguments) == ["sweep"]:
+        return 0 if _say(sweep()) else 1
     if len(arguments) == 2 and arguments[0] == "watch":
         watch(SystemClock(), float(arguments[1]))
         return 0
-    sys.stderr.write("backends.gpu.sweep: `inventory` or `watch SECONDS` is expected\n")
+    sys.stderr.write("backends.gpu.sweep: `inventory`, `sweep` or `watch SECONDS` is expected\n")
     return 2
 
 

@@ -12,10 +12,10 @@ from backends.clean import clean
 from backends.clock import Clock, SystemClock, format_utc
 from backends.engines.catalogue import node_engines
 from backends.engines.criu import CriuEngine
+from backends.engines.system.nvml import NvmlAnswer
 from backends.errors import ReprieveError
 from backends.guard.probes import gpus, machine
 from backends.guard.probes.identity import identify
-from backends.guard.probes.nvml import NvmlAnswer
 from backends.records.facts import Criu, Facts, FileIdentity, Image
 
 TOOLS = (

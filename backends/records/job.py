@@ -68,6 +68,7 @@ class Job:
     marker: str | None = None  # engine `signal`: glob whose newest complete match is the save
     resume: tuple[str, ...] = ()  # engine `signal`: argv that continues from the newest save
     rollback: bool = False  # roll back files on network file systems too
+    accept_unproven: bool = False  # `auto` may pick an engine that was not proven on this driver and GPU
     paused: bool = False  # protection suspended by the operator
     keep_last: int = 3
     min_age_s: float = 86400.0

@@ -26,6 +26,11 @@ POLICY = (
     Argument(
         "engine", "how the job is saved and brought back (default auto)", kind="choice", choices=ENGINES
     ),
+    Argument(
+        "accept-unproven",
+        "let auto pick an engine that nobody has shown to work on this driver and GPU",
+        kind="flag",
+    ),
     Argument("store", "store URL of this job (default: the fleet's store)", kind="url"),
     Argument(
         "interval",

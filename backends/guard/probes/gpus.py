@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from backends.clean import clean
+from backends.engines.system.nvml import NvmlAnswer, ask_nvml, nvidia_seen
 from backends.guard.probes.machine import text
-from backends.guard.probes.nvml import NvmlAnswer, ask_nvml, nvidia_seen
 from backends.records.facts import Gpu
 
 _DRIVER = re.compile(r"Kernel Module(?: for \S+)?\s+(\d{1,5}(?:\.\d{1,5}){1,3}\S{0,20})(?:\s|$)")

@@ -44,6 +44,8 @@ def job_of(known: Job | None, arguments: Arguments) -> Job:
     changes: dict[str, Any] = {
         field: arguments[option] for option, field in _PLAIN.items() if arguments.get(option) is not None
     }
+    if arguments.get("accept_unproven"):
+        changes["accept_unproven"] = True
     if arguments.get("preset") is not None:
         changes = _preset(arguments["preset"]) | changes
     interval = arguments.get("interval")

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from backends.guard.probes.nvml import LIBRARY, NvmlAnswer, ask_nvml
+from backends.engines.system.nvml import LIBRARY, NvmlAnswer, ask_nvml
 
 SOURCE = Path(__file__).with_name("fake.c")
 

@@ -11,8 +11,9 @@ import pytest
 
 from backends.clock import SystemClock
 from backends.compat import gate
+from backends.engines.system.nvml import NvmlAnswer, ask_nvml, nvidia_seen, sweep_nvml
 from backends.guard import facts
-from backends.guard.probes.nvml import GpuWatch, NvmlAnswer, ask_nvml, nvidia_seen
+from backends.guard.probes.nvml import GpuWatch
 from backends.records.facts import Facts
 from backends.records.fingerprint import fingerprint_of
 from backends.records.gpu import GpuProcess, GpuState
@@ -179,6 +180,7 @@ def test_the_gate_between_the_fleets(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 def test_the_guard_sweeps_and_says_when_it_cannot(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     fake_nvml(monkeypatch, "mixed")
+    once = sweep_nvml()
     watch = GpuWatch(CLOCK)
     assert watch.now() == (None, "NVML was not read yet")
     watch.begin()
@@ -189,6 +191,7 @@ def test_the_guard_sweeps_and_says_when_it_cannot(monkeypatch: pytest.MonkeyPatc
         watch.end()
     assert states is not None
     assert reason == ""
+    assert once.gpus == states
     assert states[0] == GpuState(
         index=0,
         uuid="GPU-00000000-0000-0000-0000-000000000000",
