@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from backends.records.job import Job
 
@@ -126,6 +126,15 @@ class Engine(Protocol):
 
     def end(self, process: Process) -> None:
         """Kill the process tree and reap it; returns when nothing of it lives; idempotent."""
+        ...
+
+
+@runtime_checkable
+class HoldsContainers(Protocol):
+    """An engine that knows containers by name."""
+
+    def first_pid(self, container: str) -> int | None:
+        """The first process of a living container, as the node sees it; None when there is none of that name."""
         ...
 
 

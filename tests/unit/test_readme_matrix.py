@@ -9,7 +9,7 @@ from backends.engines.proven import PROVEN
 from backends.records.job import ENGINES
 
 README = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
-IN_THIS_VERSION = {"criu", "criu-cuda", "signal"}
+IN_THIS_VERSION = {"criu", "criu-cuda", "crun", "runc", "signal"}
 
 
 def rows() -> dict[str, str]:
