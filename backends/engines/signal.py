@@ -132,7 +132,10 @@ class SignalEngine:
         base = job.cwd or tree.root.cwd
         started = (self.clock.wall(), self.clock.monotonic())
         timed, before = signal_number(job.signal) is None, matches(job.marker, base)
-        watch = Watch.start(self._timed.known(process, before) if timed else before, started[0])
+        if timed:
+            watch = self._timed.watch(process, before, _written_by(process))
+        else:
+            watch = Watch.start(before, started[0])
         self._ask(job, process)
         frozen()
         while True:

@@ -68,6 +68,11 @@ def matches(marker: str, base: str) -> dict[str, Shape]:
     return {path: form for path, form in found if form is not None}
 
 
+def is_written(form: Shape, busy: frozenset[str]) -> bool:
+    """Whether something of a save is among the paths open for writing."""
+    return any(row[0] in busy for row in form)
+
+
 def newest(candidates: dict[str, Shape]) -> str | None:
     """The candidate that was written last; None when there is none."""
     return max(candidates, key=lambda path: (written_ns(candidates[path]), path), default=None)
@@ -94,9 +99,10 @@ class Watch:
         `busy` are paths open for writing.
         """
         for path, form in now.items():
-            same = self.last.get(path) == form and not any(row[0] in busy for row in form)
+            written = is_written(form, busy)
+            same = self.last.get(path) == form and not written
             self.seen[path] = self.seen.get(path, 0) + 1 if same else 0
-            if self.before.get(path) == form:
+            if self.before.get(path) == form and not written:
                 self.untouched[path] = at
             elif path not in self.untouched:
                 self.untouched[path] = self.looked

@@ -7,7 +7,7 @@ import os
 from backends.clock import Clock
 from backends.engines.port import Process
 from backends.engines.system.births import birth_ns
-from backends.engines.system.markers import Shape, begun_s, written_ns
+from backends.engines.system.markers import Shape, Watch, begun_s, is_written, written_ns
 
 
 class SelfTimed:
@@ -17,17 +17,21 @@ class SelfTimed:
         self.clock = clock
         self._taken: dict[Process, int] = {}  # when the last save taken from it was written, ns since 1970
 
-    def known(self, process: Process, found: dict[str, Shape]) -> dict[str, Shape]:
-        """Those of the saves that lie there which are taken already, or were not made by this process.
+    def watch(self, process: Process, found: dict[str, Shape], busy: frozenset[str]) -> Watch:
+        """A watch for saves that are new, of those that lie there too; `busy` are paths open for writing.
 
-        One whose births are unknown is among them: of the next we shall see when its writing begins.
+        What is taken already or was not made by this process does not count. Nor does one whose births are unknown: of
+        the next we shall see when its writing begins. One that is written now may have begun right after the last.
         """
         floor = self._floor_ns(process)
-        return {
+        before = {
             path: form
             for path, form in found.items()
             if not all((birth_ns(row[0]) or 0) > floor for row in form)
         }
+        watch = Watch.start(before, self.clock.wall())
+        watch.untouched |= {path: floor / 1e9 for path, form in before.items() if is_written(form, busy)}
+        return watch
 
     def take(self, process: Process, form: Shape, seen_s: float) -> tuple[float, float]:
         """When the writing of this save began and ended, seconds since 1970; from now on it is taken.

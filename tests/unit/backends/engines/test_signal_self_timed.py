@@ -112,8 +112,9 @@ def test_a_save_of_an_earlier_program_is_not_its_own(engine: SignalEngine, tmp_p
         engine.end(process)
 
 
+@pytest.mark.parametrize("under_way", [False, True])
 def test_a_save_overwritten_in_place_counts_from_before_it_was_touched(
-    engine: SignalEngine, tmp_path: Path
+    engine: SignalEngine, tmp_path: Path, under_way: bool
 ) -> None:
     process = program(tmp_path, IN_PLACE)
     try:
@@ -122,9 +123,12 @@ def test_a_save_overwritten_in_place_counts_from_before_it_was_touched(
         (tmp_path / "go1").touch()
         until((tmp_path / "began").exists, "the first save")
         save(engine, process, tmp_path, "s1")
+        first = began(tmp_path)
         (tmp_path / "go2").touch()
+        if under_way:
+            until(lambda: began(tmp_path) != first, "the second save")
         second = save(engine, process, tmp_path, "s2")
-        assert second.frozen_at <= began(tmp_path) + 0.1
+        assert first < second.frozen_at <= began(tmp_path) + 0.1
         assert (tmp_path / "s2" / "files" / second.files[0].copy).read_text() == "half2"
     finally:
         engine.end(process)
