@@ -17,7 +17,7 @@ from backends.engines.explain import explain
 from backends.engines.launch import Launched, launch
 from backends.engines.open_files import COPY_LIMIT_BYTES, plan_capture, read_mounts
 from backends.engines.port import Process, RestoreRequest, Saved, SaveRequest, Verdict, alive
-from backends.engines.proc import CAP_SYS_RESOURCE, has_capability, parse_arguments, read_tree
+from backends.engines.proc import CAP_SYS_RESOURCE, Tree, has_capability, parse_arguments, read_tree
 from backends.engines.system import trees
 from backends.engines.system.places import incarnation, outcome, remember, remove_empty, scratch_plan, told
 from backends.engines.system.rollback import Rollback
@@ -65,6 +65,9 @@ class CriuEngine:
         tree = read_tree(process.pid)
         if not tree.members:
             return Verdict("impossible", (f"process {process.pid} is gone",), None, self.name)
+        return self._judged(job, process, tree)
+
+    def _judged(self, job: Job, process: Process, tree: Tree) -> Verdict:
         plan = plan_capture(
             tree, job.files, read_mounts(process.pid), rollback=job.rollback, base=job.cwd or tree.root.cwd
         )
@@ -74,11 +77,20 @@ class CriuEngine:
             tree_sockets(tree),
             plan,
             namespaces=_namespaces(process),
-            arguments=_arguments(process.pid),
+            arguments=self._words(process),
             copy_limit_bytes=self.copy_limit_bytes,
             resource_right=has_capability(CAP_SYS_RESOURCE),
             free_bytes=self._free_bytes(),
         )
+
+    @staticmethod
+    def _words(process: Process) -> list[str]:
+        """The root's command line."""
+        try:
+            data = Path(f"/proc/{process.pid}/cmdline").read_bytes()
+        except OSError:
+            return []
+        return [word.decode("utf-8", "replace") for word in parse_arguments(data)]
 
     def _free_bytes(self) -> int | None:
         """Free bytes on the disk of `run`, which is that of the staging directory; None when unknown."""
@@ -175,6 +187,7 @@ class CriuEngine:
                 process = launched.wait(log, request.deadline_s, self.clock)
             except EngineError as error:
                 raise self._explained(error, log, place) from None
+            self._woken(request, process)
             if (seen := trees.sample(process)) is not None and seen.state == "T":
                 trees.go_on(process, self.clock)  # one that was saved while stopped comes back stopped
             _prove(process, self.clock)
@@ -188,6 +201,9 @@ class CriuEngine:
         remember(place, process)
         self._launched.append(launched)
         return process
+
+    def _woken(self, request: RestoreRequest, process: Process) -> None:
+        """For engines that build on this one: the image is back in memory, nothing is proven yet."""
 
     def _explained(self, error: EngineError, log: Path, place: Path) -> EngineError:
         text = read_tail(log)
@@ -237,11 +253,3 @@ def _namespaces(process: Process) -> dict[str, str]:
         with contextlib.suppress(OSError):
             found[name] = str((base / name).readlink())
     return found
-
-
-def _arguments(pid: int) -> list[str]:
-    try:
-        data = Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return []
-    return [word.decode("utf-8", "replace") for word in parse_arguments(data)]

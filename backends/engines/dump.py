@@ -13,6 +13,7 @@ import os
 import select
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from backends.engines.proc import Tree, read_stat, read_tree, status_fields
 from backends.engines.system import trees
 from backends.engines.system.copying import reflink
 from backends.engines.system.images import DumpStats, missing_parts, parse_stats, tighten
-from backends.engines.system.sockets import Socket, listening_addresses, tree_sockets
+from backends.engines.system.sockets import Socket, among_themselves, listening_addresses, tree_sockets
 from backends.errors import EngineError
 
 _SCRIPT = """#!/bin/sh
@@ -186,6 +187,8 @@ class Dump:
             taken = capture(plan, self.files, tree, sockets, declared, self._check_freeze)
             self._check_freeze()
             self.listening = listening_addresses(sockets)
+            # A connection to the outside that came just before the freeze: all come back closed.
+            options = replace(options, own_tcp=options.own_tcp and among_themselves(sockets))
         except EngineError as error:
             self.failure = error
             return

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from backends.records.job import Job
 
@@ -48,6 +48,9 @@ class Verdict:
     reasons: tuple[str, ...] = ()  # one sentence each: the thing, the value, the remedy
     restart_line: str | None = None  # for needs_restart: the exact line to restart with
     engine: str = ""
+    unproven: str = (
+        ""  # on which driver and GPU nobody has shown it to work; `auto` leaves such engines alone
+    )
 
 
 @dataclass(frozen=True)
@@ -123,6 +126,15 @@ class Engine(Protocol):
 
     def end(self, process: Process) -> None:
         """Kill the process tree and reap it; returns when nothing of it lives; idempotent."""
+        ...
+
+
+@runtime_checkable
+class HoldsContainers(Protocol):
+    """An engine that knows containers by name."""
+
+    def first_pid(self, container: str) -> int | None:
+        """The first process of a living container, as the node sees it; None when there is none of that name."""
         ...
 
 

@@ -18,7 +18,7 @@ from backends.engines.explain import explain
 from backends.engines.open_files import Plan
 from backends.engines.port import Answer, Verdict
 from backends.engines.proc import Descriptor, Member, Tree
-from backends.engines.system.sockets import Socket
+from backends.engines.system.sockets import Socket, among_themselves
 from backends.records.job import Job
 
 ROOM_BYTES = 64 << 20  # left free on the staging disk beyond what a save needs
@@ -42,7 +42,7 @@ _SUPPORTED_ANONYMOUS = (
     "[fanotify]",
     "[pidfd]",
 )
-_WORST: tuple[Answer, ...] = ("ok", "needs_restart", "self_save_only", "impossible")
+WORST: tuple[Answer, ...] = ("ok", "needs_restart", "self_save_only", "impossible")
 
 
 @dataclass(frozen=True)
@@ -53,11 +53,12 @@ class Options:
     external_unix: bool = False  # datagram sockets of host services such as the system log
     irmap_paths: tuple[str, ...] = ()  # where watched files are looked for; empty: no inotify
     ghost_bytes: int = GHOST_BYTES
+    own_tcp: bool = False  # its TCP connections are all among its own processes, and go on
 
     def dump(self) -> list[str]:
         """Options of `criu dump`."""
         options = [
-            "--leave-running", "--tcp-close", "--skip-in-flight", "--network-lock", "skip", "--file-locks",
+            "--leave-running", self._tcp(), "--skip-in-flight", "--network-lock", "skip", "--file-locks",
             "--link-remap", "--ghost-limit", str(self.ghost_bytes), "--manage-cgroups=ignore",
         ]  # fmt: skip
         return options + self._common() + self._irmap()
@@ -65,7 +66,7 @@ class Options:
     def restore(self) -> list[str]:
         """Options of `criu restore`."""
         options = [
-            "--tcp-close",
+            self._tcp(),
             "--network-lock",
             "skip",
             "--file-locks",
@@ -73,6 +74,9 @@ class Options:
             "--manage-cgroups=ignore",
         ]
         return options + self._common()
+
+    def _tcp(self) -> str:
+        return "--tcp-established" if self.own_tcp else "--tcp-close"
 
     def _common(self) -> list[str]:
         return ["--shell-job"] * self.shell_job + ["--ext-unix-sk"] * self.external_unix
@@ -83,12 +87,20 @@ class Options:
 
     def document(self) -> dict[str, Any]:
         """The part that a restore needs, as it travels in `Saved.details`."""
-        return {"shell_job": self.shell_job, "external_unix": self.external_unix}
+        return {
+            "shell_job": self.shell_job,
+            "external_unix": self.external_unix,
+            "own_tcp": self.own_tcp,
+        }
 
     @classmethod
     def of_document(cls, document: dict[str, Any]) -> Options:
         """Read `document` back; anything but true counts as false."""
-        return cls(document.get("shell_job") is True, document.get("external_unix") is True)
+        return cls(
+            document.get("shell_job") is True,
+            document.get("external_unix") is True,
+            own_tcp=document.get("own_tcp") is True,
+        )
 
 
 def choose(tree: Tree, sockets: Iterable[Socket]) -> Options:
@@ -97,11 +109,13 @@ def choose(tree: Tree, sockets: Iterable[Socket]) -> Options:
     watches = any(line.startswith("inotify ") for d in held for line in d.extra.splitlines())
     ghosts = [d.size for d in held if d.deleted and d.kind == "file"]
     largest = max(ghosts, default=0)
+    sockets = list(sockets)
     return Options(
         shell_job=tree.root.session != tree.root.pid or bool(outside_terminals(tree)),
         external_unix=any(s.family == "unix" and s.outside_peer and s.datagram for s in sockets),
         irmap_paths=_watched_places(tree) if watches else (),
         ghost_bytes=max(GHOST_BYTES, 2 * largest),
+        own_tcp=among_themselves(sockets),
     )
 
 
@@ -173,8 +187,8 @@ def judge(
         found.append(Finding("ok", text))
     found += [Finding("ok", f"{path} does not travel: {why}") for path, why in plan.skipped]
     answers = {finding.answer for finding in found}
-    worst: Answer = next((answer for answer in reversed(_WORST) if answer in answers), "ok")
-    reasons = dict.fromkeys(f.reason for f in sorted(found, key=lambda f: -_WORST.index(f.answer)))
+    worst: Answer = next((answer for answer in reversed(WORST) if answer in answers), "ok")
+    reasons = dict.fromkeys(f.reason for f in sorted(found, key=lambda f: -WORST.index(f.answer)))
     line = restart_line(job, arguments, found) if worst == "needs_restart" else None
     return Verdict(worst, tuple(reasons), line, "criu")
 
@@ -295,7 +309,9 @@ def _of_sockets(sockets: Iterable[Socket]) -> Iterator[Finding]:
         yield Finding(
             "ok", "it holds a datagram socket of a host service: the service must exist where it comes back"
         )
-    if any(s.family == "tcp" and s.connected for s in sockets):
+    if among_themselves(sockets):
+        yield Finding("ok", "its TCP connections among its own processes go on where it comes back")
+    elif any(s.family == "tcp" and s.connected for s in sockets):
         yield Finding("ok", "its TCP connections come back closed: the job must reconnect")
 
 

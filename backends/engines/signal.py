@@ -1,19 +1,18 @@
 """The engine `signal`: the program saves itself when asked, and continues from its newest save by itself.
 
-A save is done when a new, complete file or directory matches the job's `marker`, never when the signal was sent.
-A match with a temporary name, still growing, or held open for writing is not complete and never chosen.
+A save is done when a new, complete file or directory matches the job's `marker`, never when the signal was sent
+(see `system.markers`). With `signal = "none"` the program saves on its own schedule: nothing is sent, and a save
+counts from the instant its writing began.
 """
 
 from __future__ import annotations
 
 import contextlib
-import glob
 import os
 import shlex
 import signal as signals
 import subprocess
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,99 +24,40 @@ from backends.engines.port import Process, RestoreRequest, Saved, SaveRequest, V
 from backends.engines.proc import Tree, read_stat, read_tree, status_fields, tree_pids
 from backends.engines.system import trees
 from backends.engines.system.images import tighten
+from backends.engines.system.markers import (
+    STABLE_POLLS,
+    Watch,
+    is_temporary,
+    matches,
+    matching,
+    shape,
+    written_ns,
+)
 from backends.engines.system.places import incarnation, remember, remove_empty, scratch_plan, told
 from backends.engines.system.rollback import Rollback
+from backends.engines.system.selftimed import SelfTimed
 from backends.errors import EngineError
 from backends.records.job import Job
 
-TEMPORARY = (".tmp", ".temp", ".part", ".partial", ".incomplete", ".writing", ".swp", ".lock", "~")
+SELF_TIMED = "none"  # the job's `signal` where the program saves on its own schedule
 _POLL_S = 0.05
-_STABLE_POLLS = 3  # polls in a row that see the same sizes and times
 _KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "USER", "LOGNAME", "SHELL", "TMPDIR", "TZ")
 
-Shape = tuple[tuple[str, int, int, int], ...]  # (path, inode, size, mtime in ns) of a match and all below it
 
-
-def signal_number(text: str) -> int:
-    """The number of `USR1`, `SIGUSR1` or `10`; EngineError for anything else."""
+def signal_number(text: str) -> int | None:
+    """The number of `USR1`, `SIGUSR1` or `10`; None for `none`; EngineError for anything else."""
     name = text.strip().upper().removeprefix("SIG")
+    if name == SELF_TIMED.upper():
+        return None
     if name.isdigit() and int(name) in {s.value for s in signals.Signals}:
         return int(name)
     found = getattr(signals.Signals, f"SIG{name}", None)
     if not isinstance(found, signals.Signals):
-        raise EngineError(f"signal {clean(text, limit=40)!r} is not one: a name such as USR1 expected")
+        raise EngineError(
+            f"signal {clean(text, limit=40)!r} is not one: a name such as USR1 expected, or none for a program "
+            "that saves on its own schedule"
+        )
     return found.value
-
-
-def is_temporary(name: str) -> bool:
-    """Whether a file name says that its content is not finished."""
-    return name.startswith((".", "tmp")) or name.lower().endswith(TEMPORARY)
-
-
-def shape(path: Path) -> Shape | None:
-    """What a match looks like now; None when it is gone, a link, holds something unfinished, or holds no file."""
-    if path.is_symlink() or is_temporary(path.name):
-        return None
-    names = [path]
-    if path.is_dir():
-        names = [Path(folder) / name for folder, _, files in os.walk(path) for name in files]
-    rows = []
-    for name in sorted(names):
-        try:
-            facts = name.lstat()
-        except OSError:
-            return None
-        if is_temporary(name.name):
-            return None
-        rows.append((str(name), facts.st_ino, facts.st_size, facts.st_mtime_ns))
-    return tuple(rows) or None
-
-
-def matching(marker: str, base: str) -> list[str]:
-    """Paths of all saves that `marker` names under `base`, finished or not.
-
-    A marker that ends in a plain name below a pattern (`ckpt/*/COMPLETE`) marks its whole directory as the save.
-    """
-    pattern = Path(glob.escape(base)) / marker
-    found = glob.glob(str(pattern), recursive=True)  # noqa: PTH207 - absolute patterns are taken too
-    if not glob.has_magic(pattern.name) and glob.has_magic(str(Path(marker).parent)):
-        found = [str(Path(path).parent) for path in found]
-    return sorted(set(found))
-
-
-def matches(marker: str, base: str) -> dict[str, Shape]:
-    """Everything that matches the marker now and could be a whole save, by path."""
-    found = ((path, shape(Path(path))) for path in matching(marker, base))
-    return {path: form for path, form in found if form is not None}
-
-
-def newest(candidates: dict[str, Shape]) -> str | None:
-    """The candidate that was written last; None when there is none."""
-    return max(candidates, key=lambda path: (max(row[3] for row in candidates[path]), path), default=None)
-
-
-@dataclass
-class Watch:
-    """Decides, poll by poll, whether a new complete save is there. Pure."""
-
-    before: dict[str, Shape]  # what matched before the request
-    last: dict[str, Shape]
-    seen: dict[str, int]  # path → polls in a row without a change
-
-    @classmethod
-    def start(cls, before: dict[str, Shape]) -> Watch:
-        """A watch for anything that differs from `before`."""
-        return cls(before, {}, {})
-
-    def see(self, now: dict[str, Shape], busy: frozenset[str]) -> str | None:
-        """Take one look; the newest save that is complete, or None. `busy` are paths open for writing."""
-        for path, form in now.items():
-            same = self.last.get(path) == form and not any(row[0] in busy for row in form)
-            self.seen[path] = self.seen.get(path, 0) + 1 if same else 0
-        self.last = now
-        fresh = {path: form for path, form in now.items() if self.before.get(path) != form}
-        best = newest(fresh)
-        return best if best is not None and self.seen[best] >= _STABLE_POLLS else None
 
 
 class SignalEngine:
@@ -132,6 +72,7 @@ class SignalEngine:
         self.run = run
         self.clock = clock
         self._children: dict[int, subprocess.Popen[bytes]] = {}
+        self._timed = SelfTimed(clock)
 
     def ready(self) -> Verdict:
         """Always: nothing but signals and files is needed."""
@@ -157,9 +98,12 @@ class SignalEngine:
                 reasons.append(error.message)
         return Verdict("impossible" if reasons else "ok", tuple(reasons), None, self.name)
 
-    def _listener(self, job: Job, process: Process) -> int:
-        """The pid in the tree that catches the signal; one that does not would be killed by it."""
-        bit = 1 << (signal_number(job.signal) - 1)
+    def _listener(self, job: Job, process: Process) -> int | None:
+        """The pid in the tree that catches the signal; one that does not would be killed by it. None: none is sent."""
+        number = signal_number(job.signal)
+        if number is None:
+            return None
+        bit = 1 << (number - 1)
         for pid in tree_pids(process.pid):
             if int(status_fields(pid).get("SigCgt", "0"), 16) & bit:
                 return pid
@@ -186,15 +130,17 @@ class SignalEngine:
             (request.directory / name).mkdir(mode=0o700)
         tree = read_tree(process.pid)
         base = job.cwd or tree.root.cwd
-        listener = identify(self._listener(job, process))
-        watch = Watch.start(matches(job.marker, base))
         started = (self.clock.wall(), self.clock.monotonic())
-        if listener is None or not trees.send(listener.pid, listener.start_ticks, signal_number(job.signal)):
-            raise EngineError(f"the process of job {job.name} that saves is gone")
+        timed, before = signal_number(job.signal) is None, matches(job.marker, base)
+        if timed:
+            watch = self._timed.watch(process, before, _written_by(process))
+        else:
+            watch = Watch.start(before, started[0])
+        self._ask(job, process)
         frozen()
         while True:
             chosen = self._wait(watch, request, base, started[1])
-            watched_s = _STABLE_POLLS * _POLL_S  # the save was complete before we were sure of it
+            watched_s = STABLE_POLLS * _POLL_S  # the save was complete before we were sure of it
             saved_s = max(_POLL_S, self.clock.monotonic() - started[1] - watched_s)
             form = watch.last[chosen]
             captured = capture(
@@ -210,10 +156,15 @@ class SignalEngine:
                 request.directory / "files"
             ).iterdir():  # it changed while we copied: wait for a quiet one
                 entry.unlink()
+        ended = self.clock.monotonic()
+        if timed:
+            begun, written = self._timed.take(process, form, watch.untouched[chosen])
+            saved_s = max(_POLL_S, written - begun)
+            started = (begun, ended - (self.clock.wall() - begun))
         details: dict[str, Any] = {
             "cwd": base,
             "chosen": chosen,
-            "saved_mtime_ns": max(row[3] for row in form),
+            "saved_mtime_ns": written_ns(form),
             "output": _output(tree),
             "uid": tree.root.uid,
             "gid": tree.root.gid,
@@ -224,7 +175,7 @@ class SignalEngine:
             frozen_at=started[0],
             frozen_at_monotonic=started[1],
             frozen_s=saved_s,
-            dump_s=self.clock.monotonic() - started[1],
+            dump_s=max(0.0, ended - started[1]),
             size_bytes=tighten(request.directory / "files"),
             files=captured.files,
             processes=tuple({"pid": m.pid, "tids": list(m.threads), "name": m.name} for m in tree.members),
@@ -232,19 +183,31 @@ class SignalEngine:
             details=details,
         )
 
+    def _ask(self, job: Job, process: Process) -> None:
+        """Send the signal, where the job has one."""
+        pid, number = self._listener(job, process), signal_number(job.signal)
+        if pid is None or number is None:
+            return
+        listener = identify(pid)
+        if listener is None or not trees.send(listener.pid, listener.start_ticks, number):
+            raise EngineError(f"the process of job {job.name} that saves is gone")
+
     def _wait(self, watch: Watch, request: SaveRequest, base: str, started: float) -> str:
         marker = request.job.marker or ""
         while True:
             self.clock.sleep(_POLL_S)
-            chosen = watch.see(matches(marker, base), _written_by(request.process))
+            chosen = watch.see(matches(marker, base), _written_by(request.process), self.clock.wall())
             if chosen is not None:
                 return chosen
             if not alive(request.process):
                 raise EngineError(f"job {request.job.name} ended while it was asked to save itself")
             if self.clock.monotonic() - started > request.deadline_s:
+                timed = signal_number(request.job.signal) is None
                 raise EngineError(
                     f"no new complete save matched {clean(marker)} within {request.deadline_s:g} s",
-                    hint="check that the program saves on the signal and that the marker names its finished files",
+                    hint="the program saves on its own schedule: let it save more often, or set a longer interval"
+                    if timed
+                    else "check that the program saves on the signal and that the marker names its finished files",
                 )
 
     def restore(self, request: RestoreRequest) -> Process:
@@ -283,7 +246,7 @@ class SignalEngine:
         ours = {file.path for file in request.files}
         base = request.job.cwd or str(request.details.get("cwd", "/"))
         newer_than = int(request.details.get("saved_mtime_ns", 0))
-        for path in matching(marker, base):
+        for path in matching(marker, base, finished=False):
             real = os.path.realpath(path)
             if real in ours or any(name.startswith(real + "/") for name in ours):
                 continue
@@ -376,6 +339,7 @@ class SignalEngine:
     def end(self, process: Process) -> None:
         """Kill the tree."""
         trees.end(process, self.clock)
+        self._timed.forget(process)
         child = self._children.pop(process.pid, None)
         if child is not None:
             child.poll()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from backends.engines.port import Engine, Process, RestoreRequest, Saved, SaveRequest, Verdict
 from backends.errors import EngineError, UsageError
 from backends.records.job import Job
 
+ACCEPT = "say --accept-unproven to use it all the same; its first save is a trial"
 _RANK = {"ok": 0, "self_save_only": 1, "needs_restart": 2, "impossible": 3}
 
 
@@ -62,8 +64,16 @@ def examine(job: Job, process: Process | None, engines: Mapping[str, Engine]) ->
         if process is None and name == "signal" and job.marker is None:
             reason = "engine signal needs `marker`: the files that show that the program has saved itself"
             verdict = Verdict("impossible", (reason,))
-        verdicts.append(Verdict(verdict.answer, verdict.reasons, verdict.restart_line, name))
-    return sorted(verdicts, key=lambda verdict: _RANK[verdict.answer])
+        verdict = replace(verdict, engine=name)
+        if verdict.unproven and job.engine == "auto" and not job.accept_unproven:
+            verdict = replace(verdict, reasons=(f"{verdict.unproven}: {ACCEPT}", *verdict.reasons))
+        verdicts.append(verdict)
+    return sorted(verdicts, key=lambda verdict: (_RANK[verdict.answer], _barred(job, verdict)))
+
+
+def _barred(job: Job, verdict: Verdict) -> bool:
+    """Whether `auto` leaves this engine alone until the operator accepts it."""
+    return bool(verdict.unproven) and job.engine == "auto" and not job.accept_unproven
 
 
 def choose(job: Job, process: Process | None, engines: Mapping[str, Engine]) -> Engine:
@@ -83,4 +93,6 @@ def choose(job: Job, process: Process | None, engines: Mapping[str, Engine]) -> 
         reason = "; ".join(best.reasons) or "no reason given"
         hint = f"restart it with: {best.restart_line}" if best.restart_line else None
         raise EngineError(f"job {job.name} cannot be saved here ({best.answer}): {reason}", hint=hint)
+    if _barred(job, verdicts[0]):
+        raise EngineError(f"job {job.name} is not saved: {verdicts[0].unproven}", hint=ACCEPT)
     return engines[verdicts[0].engine]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import platform
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 from backends.clean import clean
 from backends.clock import Clock, SystemClock, format_utc
 from backends.engines.catalogue import node_engines
 from backends.engines.criu import CriuEngine
+from backends.engines.system.nvml import NvmlAnswer
 from backends.errors import ReprieveError
 from backends.guard.probes import gpus, machine
 from backends.guard.probes.identity import identify
@@ -30,6 +32,7 @@ def collect(
     clock: Clock | None = None,
     base: Path = Path("/"),
     root: Path | None = None,
+    nvml: Callable[[], NvmlAnswer] | None = None,
 ) -> Facts:
     """Look at this machine; what is missing, odd or absurd is None.
 
@@ -38,13 +41,14 @@ def collect(
         clock: for the time of the look.
         base: where /proc, /sys, /dev and /etc lie; tests give their own.
         root: the node's root; None: REPRIEVE_NODE_ROOT or /opt/reprieve.
+        nvml: how the driver's library is asked; None: by a child process on this machine, not at all elsewhere.
     """
     watch = clock or SystemClock()
     now = watch.wall()
     place = root or Path(os.environ.get("REPRIEVE_NODE_ROOT") or "/opt/reprieve")
     model, flags, cpus = machine.cpu(base)
     total, available = machine.memory(base)
-    found, reason = gpus.gpus(base)
+    found, reason, driver, cuda = gpus.look(base, nvml)
     return Facts(
         time=format_utc(now),
         wall_s=now,
@@ -69,7 +73,8 @@ def collect(
         lsm=machine.modules(base),
         gpus=found,
         gpu_reason=reason,
-        driver=gpus.driver(base),
+        driver=driver,
+        cuda=cuda,
         image=_image(base),
         files=_identities(paths),
         bundle=_bundle(place),

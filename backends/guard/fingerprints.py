@@ -31,12 +31,16 @@ class Fingerprints:
         """The fingerprint of one save, as its manifest holds it."""
         saved = shipment.saved
         files = sum(file.size for file in saved.files)
+        machine, cuda = self._machine(), saved.details.get("cuda")
+        gpus = () if cuda is None else machine.gpus
         found = fingerprint_of(
-            self._machine(),
+            machine,
             engine=shipment.engine,
             runtime=shipment.job.runtime,
             files=mapped_files(shipment.pid),
             memory_needed_bytes=max(0, saved.size_bytes - files),
+            gpus=gpus,
+            gpu_memory_needed_bytes=None if cuda is None else cuda["device_bytes"],
             disk_needed_bytes=saved.size_bytes + files,  # fetched, and the files put back beside that
         )
         return to_document(found)

@@ -24,6 +24,7 @@ from backends.guard.jobs.tools import Tools, trouble
 from backends.guard.jobs.unit import JobUnit
 from backends.guard.jobs.watching import check_process
 from backends.guard.notices.port import NoticeSource
+from backends.guard.probes.nvml import GpuWatch
 from backends.guard.server import Server
 from backends.guard.spawn import code_place, detached, holder, is_held, take_lock, unmoved
 from backends.guard.verbs import Verbs
@@ -41,13 +42,19 @@ class Guard:
     """One node's guard. `run` returns when it was told to end; jobs run on."""
 
     def __init__(
-        self, tools: Tools, source: NoticeSource | None, engines: str, respawn: Sequence[str]
+        self,
+        tools: Tools,
+        source: NoticeSource | None,
+        engines: str,
+        respawn: Sequence[str],
+        gpus: GpuWatch | None = None,
     ) -> None:
         self.tools = tools
         self.book = Book(tools)
         self.requests = Requests(tools.layout.requests, tools.clock)
         self.notices = NoticeMind()
         self._source = source
+        self._gpus = gpus
         self._engines = engines
         self._respawn = list(respawn)
         self._stop = threading.Event()
@@ -73,10 +80,14 @@ class Guard:
             server = Server(layout.socket, Verbs(self).answer)
             server.start()
             self._read_notices()
+            if self._gpus is not None:
+                self._gpus.begin()
             self.tools.spool.add("guard.started", f"guard {self.tools.identity.guard} serves")
             while not self._stop.wait(self._turn()):
                 pass
             server.close()
+            if self._gpus is not None:
+                self._gpus.end()
             self._wind_down()
         finally:
             os.close(lock)
@@ -103,6 +114,7 @@ class Guard:
         tools = self.tools
         notice, now = self.notices.notice, tools.clock.monotonic()
         deadline = notice.deadline_at
+        gpus, gpu_reason = (None, "") if self._gpus is None else self._gpus.now()
         return NodeStatus(
             guard=tools.identity.guard,
             node=tools.identity.node,
@@ -115,6 +127,8 @@ class Guard:
             events_next=tools.spool.next,
             version=tools.identity.version,
             bundle=tools.identity.bundle,
+            gpus=gpus,
+            gpu_reason=gpu_reason,
         )
 
     def _turn(self) -> float:

@@ -193,7 +193,9 @@ class Verbs:
         for unit in self._host.book.all():
             if unit.record.job.name == asked.job.name and not unit.ended:
                 return unit.process
-        return beginning.attached_process(asked.job) if asked.job.attach is not None else None
+        if asked.job.attach is None:
+            return None
+        return beginning.attached_process(asked.job, self._host.tools.engines)
 
     def _protect(self, asked: Begin) -> Answer:
         return self._begin("protect", asked, beginning.protect)

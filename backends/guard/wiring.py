@@ -16,6 +16,7 @@ from backends.guard.fingerprints import Fingerprints
 from backends.guard.jobs.tools import Tools
 from backends.guard.notices.aws import AwsNotices
 from backends.guard.notices.port import NoticeSource
+from backends.guard.probes.nvml import GpuWatch
 from backends.guard.service import Guard
 from backends.guard.storevault import opener
 
@@ -47,4 +48,4 @@ def guard_at(layout: Layout, engines_name: str, respawn: Sequence[str]) -> Guard
         spool=Spool(layout.spool, who.guard, who.node, clock),
         freezes=Freezes(layout.frozen),
     )
-    return Guard(tools, notice_source(who, clock), engines_name, respawn)
+    return Guard(tools, notice_source(who, clock), engines_name, respawn, GpuWatch(clock))

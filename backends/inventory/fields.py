@@ -70,6 +70,7 @@ JOB_KEYS: dict[str, Key] = {
     "marker": Key("marker", values.text),
     "resume": Key("resume", values.argv, list),
     "rollback": Key("rollback", values.boolean),
+    "accept_unproven": Key("accept_unproven", values.boolean),
     "paused": Key("paused", values.boolean),
     "keep_last": Key("keep_last", values.integer),
     "min_age": Key("min_age_s", values.duration, _DURATION),

@@ -22,6 +22,7 @@ from backends.errors import ReprieveError
 
 CRIU_PACKAGES = ("criu", "libcriu2")
 CRIU_SUITE = "sid"  # the only Debian suite with CRIU ≥ 4.2, which kernels ≥ 6.16 need
+CRUN_PACKAGES = ("crun", "libcriu2")
 SSHD_PACKAGES = ("openssh-server", "openssh-sftp-server", "iproute2", "iptables")
 _SOURCES = Path("/etc/apt")
 _TIMEOUT_S = 300.0
@@ -63,6 +64,11 @@ class Closure:
 def criu_closure(cache: Path) -> Closure:
     """CRIU ≥ 4.2 with all it needs (about 25 MB unpacked); raises ClosureError when it cannot be had."""
     return _closure(cache, "criu", CRIU_PACKAGES, CRIU_SUITE)
+
+
+def crun_closure(cache: Path) -> Closure:
+    """Crun with CRIU's library, which a Debian release may lack; raises ClosureError when it cannot be had."""
+    return _closure(cache, "crun", CRUN_PACKAGES, CRIU_SUITE)
 
 
 def sshd_closure(cache: Path) -> Closure:

@@ -20,11 +20,12 @@ from backends.errors import IncompatibleError
 from backends.nodes.probe import Look
 from backends.xdg import private
 
+# `nvidia-ml-py` is the module pynvml, pure Python: nodes with GPUs read them by it.
 # `cffi` for `_cffi_backend` alone, which cryptography's extension loads; `obstore` for s3://, gs:// and az://: always,
 # because a job with such a store may come to a node long after its installation.
-DISTRIBUTIONS = ("blake3", "cffi", "cryptography", "obstore")
+DISTRIBUTIONS = ("blake3", "cffi", "cryptography", "nvidia-ml-py", "obstore")
 _WANTED = re.compile(
-    r"(blake3/|cryptography/|obstore/[^/]+\.(py|so)$|_cffi_backend[^/]*\.so$|[^/]+\.dist-info/(METADATA$|WHEEL$|licenses/|LICENSE))"
+    r"(blake3/|cryptography/|obstore/[^/]+\.(py|so)$|_cffi_backend[^/]*\.so$|pynvml\.py$|[^/]+\.dist-info/(METADATA$|WHEEL$|licenses/|LICENSE))"
 )
 _GLIBC_TAG = re.compile(r"manylinux_(\d+)_(\d+)_(\w+)$")
 _LEGACY = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 17)}
@@ -137,7 +138,7 @@ def _fetched(target: Target, cache: Path, requirements: Path | None) -> dict[str
 
 
 def _wheel(folder: Path, name: str, version: str) -> Path | None:
-    return next(iter(sorted(folder.glob(f"{name}-{version}-*.whl"))), None)
+    return next(iter(sorted(folder.glob(f"{name.replace('-', '_')}-{version}-*.whl"))), None)
 
 
 def _download(target: Target, folder: Path, pins: dict[str, str], requirements: Path | None) -> None:

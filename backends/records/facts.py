@@ -18,6 +18,7 @@ class Gpu:
     mig: bool | None = None  # partitioned (Multi-Instance GPU)
     mig_profiles: tuple[str, ...] | None = None
     compute_capability: str | None = None  # 9.0
+    persistence: bool | None = None  # the driver stays loaded while nobody uses the GPU
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,7 @@ class Facts:
     gpus: tuple[Gpu, ...] | None = None  # None: unknown; () none
     gpu_reason: str = ""  # why `gpus` or their details are unknown
     driver: str | None = None  # NVIDIA kernel driver, full text
+    cuda: str | None = None  # newest CUDA version that this driver runs, 13.0
     image: Image = field(default_factory=Image)
     files: dict[str, FileIdentity | None] = field(default_factory=dict)  # asked for; None: absent
     runtime: dict[str, str] = field(default_factory=dict)  # declared versions on this node

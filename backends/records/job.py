@@ -64,10 +64,11 @@ class Job:
     group: str | None = None
     on_isolated: Literal["continue", "freeze"] = "continue"
     lease_s: float = 90.0
-    signal: str = "USR1"  # engine `signal`: what asks the program to save
+    signal: str = "USR1"  # engine `signal`: what asks the program to save; `none`: its own schedule
     marker: str | None = None  # engine `signal`: glob whose newest complete match is the save
     resume: tuple[str, ...] = ()  # engine `signal`: argv that continues from the newest save
     rollback: bool = False  # roll back files on network file systems too
+    accept_unproven: bool = False  # `auto` may pick an engine that was not proven on this driver and GPU
     paused: bool = False  # protection suspended by the operator
     keep_last: int = 3
     min_age_s: float = 86400.0

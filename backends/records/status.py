@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from backends.records.gpu import GpuState
 from backends.records.node import NoticeState
 
 
@@ -56,3 +57,5 @@ class NodeStatus:
     version: str
     bundle: str  # digest of the installed bundle
     protocol: int = 1
+    gpus: tuple[GpuState, ...] | None = None  # None: unknown, or no NVIDIA driver; () none
+    gpu_reason: str = ""  # why `gpus` is unknown

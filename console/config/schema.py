@@ -28,6 +28,7 @@ _SPECIAL: dict[str, Schema] = {
     "cordoned": {"type": "boolean"},
     "rollback": {"type": "boolean"},
     "paused": {"type": "boolean"},
+    "accept_unproven": {"type": "boolean"},
     "pid": _COUNT,
     "slurm": _COUNT,
     "priority": _COUNT,

@@ -11,6 +11,7 @@ from backends.errors import ReprieveError
 from backends.ledger.records import JobCurrent
 from backends.records.job import Job, JobState
 from backends.records.status import JobStatus, NodeStatus
+from console.operations.common.gpus import gpu_words
 from console.operations.decide.loss import NodeVerdict, job_state_on_silence
 from console.operations.fleet import Fleet
 from console.operations.polling import NodeKnown, Poller
@@ -328,4 +329,7 @@ def brief_facts(facts: dict[str, object]) -> dict[str, str]:
             result[clean(key, limit=64)] = clean(value)
         elif isinstance(value, list) and value and all(isinstance(each, str) for each in value):
             result[clean(key, limit=64)] = clean(", ".join(value))
+    if (words := gpu_words(facts)) is not None:
+        result["gpus"] = words
+        result.pop("gpu_reason", None)
     return result

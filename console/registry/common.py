@@ -26,6 +26,11 @@ POLICY = (
     Argument(
         "engine", "how the job is saved and brought back (default auto)", kind="choice", choices=ENGINES
     ),
+    Argument(
+        "accept-unproven",
+        "let auto pick an engine that nobody has shown to work on this driver and GPU",
+        kind="flag",
+    ),
     Argument("store", "store URL of this job (default: the fleet's store)", kind="url"),
     Argument(
         "interval",
@@ -45,7 +50,15 @@ POLICY = (
     ),
     Argument("priority", "restored before jobs with a lower number (default 0)", kind="int"),
     Argument("group", "name of the group the job belongs to"),
-    Argument("signal", "engine signal: the signal that asks the program to save (default USR1)"),
+    Argument(
+        "preset",
+        "how the program saves itself: lightning, transformers, ray-train, sagemaker, slurm or skypilot, with =DIR "
+        "where its saves lie elsewhere",
+    ),
+    Argument(
+        "signal",
+        "engine signal: the signal that asks the program to save (default USR1); none: it saves on its own schedule",
+    ),
     Argument("marker", "engine signal: glob whose newest match is a complete save"),
     Argument(
         "resume", "engine signal: the line that continues from the newest save; split, never given to a shell"

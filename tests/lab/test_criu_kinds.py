@@ -159,6 +159,40 @@ def test_a_job_on_somebody_elses_terminal_survives(engine: CriuEngine, tmp_path:
         os.close(master)
 
 
+# As gloo with USE_LIBUV=0 does it: two processes that exchange their state over the loopback at every step.
+PAIR = r"""
+server = socket.socket(); server.bind(("127.0.0.1", 0)); server.listen(); port = server.getsockname()[1]
+if os.fork() == 0:
+    server.close()
+    link = socket.create_connection(("127.0.0.1", port))
+    while True:
+        data = link.recv(8)
+        if not data: os._exit(3)
+        link.sendall(struct.pack("q", struct.unpack("q", data)[0] * 3))
+link, _ = server.accept(); server.close()
+def check(step):
+    link.sendall(struct.pack("q", step))
+    assert struct.unpack("q", link.recv(8))[0] == 3 * step
+run(check)
+"""
+
+
+def test_connections_among_its_own_processes_go_on(engine: CriuEngine, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    process = begin(home, PAIR, "-S", "-s")
+    verdict = engine.examine(JOB, process)
+    assert verdict.answer == "ok"
+    assert any("among its own processes go on" in reason for reason in verdict.reasons)
+    for number in range(2):
+        saved = save(engine, process, tmp_path / f"save{number}")
+        assert saved.details["options"]["own_tcp"] is True
+        goes_on(home)
+        engine.end(process)
+        process = restore(engine, saved, tmp_path / f"save{number}")
+        goes_on(home)
+    engine.end(process)
+
+
 def test_a_job_that_leads_no_session_survives(engine: CriuEngine, tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()

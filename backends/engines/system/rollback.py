@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -260,6 +261,10 @@ def _move(source: Path, target: Path) -> None:
         target.symlink_to(source.readlink())
     elif stat.S_ISREG(facts.st_mode):
         _copy_file(source, target, facts)
+    elif stat.S_ISDIR(facts.st_mode):  # a save of a self-saving program, on a bucket say
+        shutil.copytree(source, target, symlinks=True)
+        shutil.rmtree(source)
+        return
     else:
         raise EngineError(
             f"{clean(source)} cannot be kept aside: it is no regular file and {clean(target.parent)} is on another disk"

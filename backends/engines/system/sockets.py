@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import socket
 import struct
+import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -17,6 +19,7 @@ _LISTEN = "0A"
 _NETLINK_SOCK_DIAG = 4
 _SOCK_DIAG_BY_FAMILY = 20
 _DUMP_REQUEST = 0x301  # NLM_F_REQUEST | NLM_F_DUMP
+_LOOPBACK6 = ("00000000000000000000000001000000",)
 _SHOW_NAME_AND_PEER = 5
 _UNIX_DIAG_PEER = 2
 
@@ -33,6 +36,7 @@ class Socket:
     datagram: bool = False
     outside_peer: bool = False  # unix: the other end belongs to no process of the tree
     address: str = ""  # inet: local address as the kernel prints it
+    peer: str = ""  # inet: the other end's address
 
 
 def tree_sockets(tree: Tree) -> tuple[Socket, ...]:
@@ -59,6 +63,27 @@ def tree_sockets(tree: Tree) -> tuple[Socket, ...]:
     return tuple(result)
 
 
+def among_themselves(sockets: Iterable[Socket]) -> bool:
+    """Whether there are TCP connections, and all of them lead from this tree to itself over the loopback.
+
+    Such can go on after a restore wherever that is: both ends come back, and every node has the address.
+    """
+    pairs = {(s.address, s.peer) for s in sockets if s.family == "tcp" and s.connected}
+    return bool(pairs) and all((peer, own) in pairs and _loopback(own) for own, peer in pairs)
+
+
+def _loopback(address: str) -> bool:
+    """Whether an address of /proc/net/tcp or tcp6 is 127.x.y.z, ::1 or ::ffff:127.x.y.z (words of host order)."""
+    if sys.byteorder != "little":
+        return False
+    number = address.partition(":")[0]
+    return (
+        (len(number) == 8 and number.endswith("7F"))
+        or number in _LOOPBACK6
+        or (number.startswith("0000000000000000FFFF0000") and number.endswith("7F"))
+    )
+
+
 def _with_peer(item: Socket, peer: int, inodes: set[int]) -> Socket:
     if item.family != "unix" or not peer:
         return item
@@ -83,7 +108,7 @@ def parse_inet(lines: list[str], family: Family) -> list[Socket]:
             continue
         listening = family == "tcp" and words[3] == _LISTEN
         connected = words[3] in _ESTABLISHED_OR_CLOSING
-        result.append(Socket(int(words[9]), family, listening, connected, address=words[1]))
+        result.append(Socket(int(words[9]), family, listening, connected, address=words[1], peer=words[2]))
     return result
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from backends.clean import clean
 from backends.clock import format_utc
-from backends.engines.port import Process, process_of, start_ticks
+from backends.engines.port import Engine, HoldsContainers, Process, process_of, start_ticks
 from backends.errors import EngineError, FencedError, UsageError
 from backends.guard.decide.model import Mind, Policy
 from backends.guard.disk import durable
@@ -52,8 +53,8 @@ def mark_started(tools: Tools, job: Job, grant: Grant) -> None:
         )
 
 
-def attached_process(job: Job) -> Process:
-    """The process a job attaches to, pinned by its start time.
+def attached_process(job: Job, engines: Mapping[str, Engine]) -> Process:
+    """The process a job attaches to, pinned by its start time; for a container the first one in it.
 
     Raises:
         UsageError: it is not there, or the job attaches to something this version cannot find.
@@ -65,12 +66,27 @@ def attached_process(job: Job) -> Process:
         pid = attach.pid
     elif attach.pid_file is not None:
         pid = _pid_from(attach.pid_file)
+    elif attach.container is not None:
+        pid = _pid_in(attach.container, job, engines)
     else:
-        raise UsageError(f"job {job.name}: attaching to containers and Slurm jobs comes with a later version")
+        raise UsageError(
+            f"job {job.name}: attaching to Slurm jobs comes with a later version: give its --pid"
+        )
     found = process_of(pid)
     if found is None:
         raise UsageError(f"job {job.name}: there is no process {pid} on this node")
     return found
+
+
+def _pid_in(container: str, job: Job, engines: Mapping[str, Engine]) -> int:
+    """The first process of a container that one of the runtimes here knows."""
+    runtimes = {name: each for name, each in engines.items() if isinstance(each, HoldsContainers)}
+    for each in runtimes.values():
+        pid = each.first_pid(container)
+        if pid is not None:
+            return pid
+    asked = ", ".join(runtimes) or "none is on this node with CRIU"
+    raise UsageError(f"job {job.name}: no runtime here has a living container {clean(container)} ({asked})")
 
 
 def _pid_from(path: str) -> int:
@@ -93,7 +109,7 @@ def protect(book: Book, job: Job, grant: Grant, task: Task) -> JobUnit:
     if here is not None:
         return here
     book.check_free(job)
-    process = attached_process(job)
+    process = attached_process(job, tools.engines)
     engine = choose(job, process, tools.engines)
     tools.open_vault(job, grant).may_start(grant.epoch, tools.identity.guard, grant.nonce, None)
     task.begin()

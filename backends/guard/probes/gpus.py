@@ -1,14 +1,16 @@
-"""GPUs as the NVIDIA kernel driver lists them under /proc: no tool is run, so nothing can hang.
+"""The GPUs of a node: as NVML tells them, else as the NVIDIA kernel driver lists them under /proc.
 
-Memory and partition sizes need NVML and stay None here. No GPU and an unknown number of GPUs are two answers.
+No GPU and an unknown number of GPUs are two answers.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from backends.clean import clean
+from backends.engines.system.nvml import NvmlAnswer, ask_nvml, nvidia_seen
 from backends.guard.probes.machine import text
 from backends.records.facts import Gpu
 
@@ -21,18 +23,50 @@ def driver(base: Path) -> str | None:
     return clean(match.group(1), limit=40) if match else None
 
 
+_NO_LIBRARY = 12  # nvml.h: NVML_ERROR_LIBRARY_NOT_FOUND
+
+
+def look(
+    base: Path, ask: Callable[[], NvmlAnswer] | None = None
+) -> tuple[tuple[Gpu, ...] | None, str, str | None, str | None]:
+    """The GPUs, why they or their details are unknown, the driver's version and its CUDA version.
+
+    `ask` is how NVML is asked; None: on this machine itself, not where `base` is made up.
+    """
+    listed, reason = gpus(base)
+    kernel = driver(base)
+    if ask is None and base == Path("/"):
+        ask = ask_nvml
+    if ask is None or not nvidia_seen(base):
+        return listed, reason, kernel, None
+    answer = ask()
+    if answer.code == _NO_LIBRARY:
+        return listed, f"memory and partitions are unknown: {clean(answer.fault)}", kernel, None
+    if answer.fault:
+        return None, clean(answer.fault), kernel, None
+    missing = len(_devices(base)) - len(answer.gpus)
+    if missing > 0:
+        reason = f"driver fault: {len(_devices(base))} GPU devices, NVML lists {len(answer.gpus)}"
+        return None, reason, kernel or answer.driver, answer.cuda
+    return answer.gpus, clean("; ".join(answer.faults)), kernel or answer.driver, answer.cuda
+
+
+def _devices(base: Path) -> list[Path]:
+    return sorted(path for path in (base / "dev").glob("nvidia[0-9]*") if path.name[6:].isdigit())
+
+
 def gpus(base: Path) -> tuple[tuple[Gpu, ...] | None, str]:
-    """The GPUs and, when they or their details are unknown, why.
+    """The GPUs under /proc and, when they or their details are unknown, why.
 
     `()` only where neither devices nor a driver are there; None wherever something is there that we cannot read.
     """
-    devices = sorted(path for path in (base / "dev").glob("nvidia[0-9]*") if path.name[6:].isdigit())
+    devices = _devices(base)
     folder = base / "proc/driver/nvidia/gpus"
     if folder.is_dir():
         found = tuple(_gpu(item, base) for item in sorted(folder.iterdir()))
         if len(found) < len(devices):
             return None, f"driver fault: {len(devices)} GPU devices, the driver lists {len(found)}"
-        return found, "memory and partitions are not read in this version" if found else ""
+        return found, "memory and partitions are unknown without NVML" if found else ""
     if devices:
         return None, f"driver fault: {len(devices)} GPU devices, but the driver does not answer"
     if (base / "dev/kfd").exists():

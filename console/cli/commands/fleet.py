@@ -70,7 +70,7 @@ def show(invocation: Invocation) -> int:
             facts = await fleet.ask(fleet.node(name), "facts", {}, timeout_s=20.0)
         except ReprieveError as error:
             return {"facts": None, "facts_missing": error.message, "events": events}
-        return {"facts": facts, "events": events}
+        return {"facts": facts, "events": events, **await _gpu_state(fleet, name)}
 
     document = {
         "schema": "reprieve/node/v1",
@@ -81,6 +81,15 @@ def show(invocation: Invocation) -> int:
     return 0
 
 
+async def _gpu_state(fleet: Fleet, name: str) -> dict[str, Any]:
+    """What the node's GPUs do now; null with the reason where the guard does not say."""
+    try:
+        status = await fleet.ask(fleet.node(name), "status", {}, timeout_s=20.0)
+    except ReprieveError as error:
+        return {"gpu_state": None, "gpu_state_missing": error.message}
+    return {"gpu_state": status.get("gpus"), "gpu_state_missing": status.get("gpu_reason") or ""}
+
+
 def _row(view: FleetView, name: str) -> NodeRow:
     for row in view.nodes:
         if row.name == name:
@@ -89,14 +98,18 @@ def _row(view: FleetView, name: str) -> NodeRow:
 
 
 def _node_text(document: dict[str, Any]) -> str:
+    from console.operations.common.gpus import state_lines
     from console.operations.observe import brief_facts
 
     plain = {
-        key: value for key, value in document.items() if key not in ("facts", "events", "schema", "labels")
+        key: value
+        for key, value in document.items()
+        if key not in ("facts", "events", "schema", "labels", "gpu_state", "gpu_state_missing")
     }
     lines = [f"{key:<16} {'–' if value in (None, '', []) else value}" for key, value in plain.items()]
     facts = brief_facts(document.get("facts") or {})
     lines += ["", *(f"{key:<24} {value}" for key, value in facts.items())] if facts else []
+    lines += state_lines(document.get("gpu_state"), document.get("gpu_state_missing") or "")
     events = document.get("events") or []
     lines += (
         ["", *(f"{event['time']}  {event['kind']}  {event['text']}" for event in events)] if events else []

@@ -12,6 +12,7 @@ from backends.errors import UsageError
 from backends.inventory.document import nearest
 from backends.inventory.fields import JOB_KEYS
 from backends.records.job import Attach, Job
+from backends.records.presets import preset_fields
 from console.operations.actions.outcome import Arguments
 
 # argument → field of Job, where the value is taken as it was parsed
@@ -43,11 +44,15 @@ def job_of(known: Job | None, arguments: Arguments) -> Job:
     changes: dict[str, Any] = {
         field: arguments[option] for option, field in _PLAIN.items() if arguments.get(option) is not None
     }
+    if arguments.get("accept_unproven"):
+        changes["accept_unproven"] = True
+    if arguments.get("preset") is not None:
+        changes = _preset(arguments["preset"]) | changes
     interval = arguments.get("interval")
     if interval is not None:
         changes["interval_s"] = None if interval == "auto" else float(interval)
     if arguments.get("files"):
-        changes["files"] = tuple(str(path) for path in arguments["files"])
+        changes["files"] = (*changes.get("files", ()), *map(str, arguments["files"]))
     if arguments.get("runtime"):
         changes["runtime"] = dict(pair(text, "runtime") for text in arguments["runtime"])
     if arguments.get("done") is not None:
@@ -76,6 +81,13 @@ def job_of(known: Job | None, arguments: Arguments) -> Job:
         return Job(name=name, **changes)
     except ValueError as error:
         raise UsageError(f"job {name}: {clean(error)}") from None
+
+
+def _preset(text: str) -> dict[str, Any]:
+    try:
+        return preset_fields(text)
+    except ValueError as error:
+        raise UsageError(f"--preset {clean(text)!r}: {clean(error)}") from None
 
 
 def pair(text: str, option: str) -> tuple[str, str]:

@@ -12,7 +12,7 @@ from backends.engines.open_files import Plan
 from backends.engines.port import Verdict
 from backends.engines.proc import Descriptor, Kind, Mapping, Member, Tree
 from backends.engines.profile import Options, choose, judge, outside_terminals
-from backends.engines.system.sockets import Socket
+from backends.engines.system.sockets import Socket, among_themselves
 from backends.records.job import Job
 
 SPACES = {"mnt": "m:1", "pid": "p:1", "net": "n:1", "ipc": "i:1", "user": "u:1"}
@@ -187,6 +187,43 @@ def test_options_follow_the_look() -> None:
         Tree((member(held(3, "anonymous", "anon_inode:inotify", extra="inotify wd:1 ino:2")),)), ()
     )
     assert watched.dump()[-3:] == ["--force-irmap", "--irmap-scan-path", "/work"]
+
+
+def test_connections_among_its_own_processes_are_kept() -> None:
+    one, other = "0100007F:9C40", "0100007F:1F90"
+    both = (
+        Socket(1, "tcp", connected=True, address=one, peer=other),
+        Socket(2, "tcp", connected=True, address=other, peer=one),
+    )
+    options = choose(Tree((member(),)), both)
+    assert options.own_tcp
+    assert "--tcp-established" in options.dump()
+    again = Options.of_document(options.document())
+    assert "--tcp-established" in again.restore()
+    assert "--tcp-close" not in again.restore()
+    outside = Socket(3, "tcp", connected=True, address="0100007F:9C42", peer="0100007F:0016")
+    for sockets in ((), both[:1], (*both, outside)):
+        assert not choose(Tree((member(),)), sockets).own_tcp
+        assert "--tcp-close" in choose(Tree((member(),)), sockets).restore()
+
+
+@pytest.mark.parametrize(
+    ("address", "loopback"),
+    [
+        ("0100007F", True),
+        ("0200000A", False),
+        ("00000000000000000000000001000000", True),
+        ("0000000000000000FFFF00000100007F", True),
+        ("0000000000000000FFFF00000200000A", False),
+        ("B80D0120000000000000000001000000", False),
+    ],
+)
+def test_only_the_loopback_is_everywhere(address: str, loopback: bool) -> None:
+    both = [
+        Socket(n, "tcp", connected=True, address=f"{address}:{a}", peer=f"{address}:{b}")
+        for n, a, b in ((1, "9C40", "1F90"), (2, "1F90", "9C40"))
+    ]
+    assert among_themselves(both) == loopback
 
 
 def test_a_terminal_whose_other_end_is_inside_is_no_shell_job() -> None:

@@ -12,17 +12,8 @@ from hypothesis import strategies as st
 
 from backends.clock import SystemClock
 from backends.engines.port import OpenFile, Process, RestoreRequest, SaveRequest
-from backends.engines.signal import (
-    Shape,
-    SignalEngine,
-    Watch,
-    is_temporary,
-    matches,
-    matching,
-    newest,
-    shape,
-    signal_number,
-)  # fmt: skip
+from backends.engines.signal import SignalEngine, signal_number
+from backends.engines.system.markers import Shape, Watch, is_temporary, matches, matching, newest, shape
 from backends.errors import EngineError
 from backends.records.job import Job
 from tests.support.engines import spawn, until
@@ -49,6 +40,15 @@ def test_other_names_are_refused(text: str) -> None:
 def test_temporary_names(name: str) -> None:
     assert is_temporary(name)
     assert not is_temporary("step-100.pt")
+
+
+def test_what_says_that_a_directory_is_unfinished(tmp_path: Path) -> None:
+    save = tmp_path / "checkpoint-5"
+    save.mkdir()
+    (save / "trainer_state.json").write_text("{}")
+    assert shape(save) is not None
+    (save / "checkpoint-is-incomplete.txt").write_text("")
+    assert shape(save) is None
 
 
 def feed(watch: Watch, *looks: dict[str, Shape], busy: frozenset[str] = frozenset()) -> list[str | None]:

@@ -153,7 +153,7 @@ def test_gpus_of_the_driver(tmp_path: Path) -> None:
     assert (found[0].index, found[0].model, found[0].uuid, found[0].mig, found[0].memory_bytes) == (
         0, "NVIDIA H100 80GB HBM3", "GPU-1", None, None,
     )  # fmt: skip
-    assert "not read" in reason
+    assert "unknown without NVML" in reason
     put(tmp_path, "proc/driver/nvidia/capabilities/gpu0/mig/gi1/access", "")
     assert gpus.gpus(tmp_path)[0][0].mig is True  # type: ignore[index]  # known to be a tuple here
     put(tmp_path, "dev/nvidia1", "")

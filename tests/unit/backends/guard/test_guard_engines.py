@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from backends.guard.vault import Shipment
 from backends.records.fingerprint import Fingerprint
 from backends.records.job import Job
 from backends.records.strict import read
+from tests.support.nvml import fake_nvml
 
 PROCESS = Process(1, 1)
 
@@ -67,6 +69,22 @@ def test_the_preferred_engine_wins_a_draw_and_a_named_one_is_obeyed() -> None:
     assert choose(job(engine="signal"), PROCESS, both) is both["signal"]
 
 
+def test_auto_leaves_an_unproven_engine_alone_until_it_is_accepted() -> None:
+    gpu: Any = Stub("ok", "ok")
+    gpu._verdict = replace(gpu._verdict, unproven="engine criu-cuda is unproven on driver 590")
+    both: Any = {"criu": Stub("ok", "impossible"), "criu-cuda": gpu}
+    with pytest.raises(
+        EngineError, match="is not saved: engine criu-cuda is unproven on driver 590"
+    ) as caught:
+        choose(job(), PROCESS, both)
+    assert "--accept-unproven" in (caught.value.hint or "")
+    assert "--accept-unproven" in examine(job(), PROCESS, both)[0].reasons[0], "doctor says it too"
+    assert choose(job(accept_unproven=True), PROCESS, both) is gpu
+    assert choose(job(engine="criu-cuda"), PROCESS, both) is gpu, "naming it is a word too"
+    both["signal"] = Stub("ok", "ok")
+    assert choose(job(), PROCESS, both) is both["signal"]
+
+
 def test_an_engine_that_is_not_ready_is_not_asked() -> None:
     both = engines(criu=Stub("impossible", "ok"), signal=Stub("ok", "ok"))
     assert choose(job(), PROCESS, both) is both["signal"]
@@ -112,6 +130,20 @@ def test_a_fingerprint_tells_the_machine_and_the_jobs_own_program(tmp_path: Path
     assert found.kernel == os.uname().release
     assert (found.engine, found.runtime, found.memory_needed_bytes) == ("criu", {"model": "m1"}, 1000)
     assert set(mapped) <= set(found.files)
+    assert (found.gpus, found.gpu_memory_needed_bytes) == ((), None), "a job that uses no GPU needs none"
+
+
+def test_a_fingerprint_of_a_gpu_job_holds_every_gpu_of_the_node(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_nvml(monkeypatch, "h100x8")
+    saved = Saved(0.0, 0.0, 0.1, 0.2, 1000, (), (), {}, {"cuda": {"device_bytes": 77}})
+    document = Fingerprints(SystemClock(), tmp_path)(
+        Shipment(job(), "criu-cuda", saved, tmp_path, os.getpid())
+    )
+    found = read(Fingerprint, document, what="fingerprint")
+    assert found.gpus is not None
+    assert (len(found.gpus), found.gpu_memory_needed_bytes, found.driver) == (8, 77, "580.142")
 
 
 def test_identity_is_made_once_and_kept(tmp_path: Path) -> None:

@@ -58,6 +58,7 @@ _COMMON = {
     "marker": st.none() | _TEXT,
     "resume": st.lists(_ANY, max_size=3).map(tuple),
     "rollback": st.booleans(),
+    "accept_unproven": st.booleans(),
     "paused": st.booleans(),
     "keep_last": st.integers(1, 50),
     "min_age_s": _SECONDS,

@@ -224,6 +224,12 @@ def test_typed_arguments_become_a_record() -> None:
     assert (again.command, again.attach, again.interval_s, again.node) == (("x", "y"), None, 5.0, "n")
     with pytest.raises(UsageError, match="--node"):
         job_of(None, {"name": "a"})
+    preset = job_of(
+        None, {"name": "a", "node": "n", "preset": "ray-train=/r", "signal": "USR2", "files": ["/x"]}
+    )
+    assert (preset.engine, preset.signal, preset.files) == ("signal", "USR2", ("/r", "/x"))
+    with pytest.raises(UsageError, match="--preset 'keras'"):
+        job_of(None, {"name": "a", "node": "n", "preset": "keras"})
     with pytest.raises(UsageError, match=r"names one of"):
         job_of(None, {"name": "a", "node": "n", "pid": 7, "container": "c"})
 

@@ -1,0 +1,1 @@
+"""GPUs through NVML, the library that comes with the NVIDIA driver; the only room that loads `pynvml`."""
