@@ -60,6 +60,31 @@ def signal_number(text: str) -> int | None:
     return found.value
 
 
+def listener_of(job: Job, process: Process) -> int | None:
+    """The pid in the tree that catches the job's signal; None: it is sent none. EngineError: it would end the program."""
+    number = signal_number(job.signal)
+    if number is None:
+        return None
+    bit = 1 << (number - 1)
+    for pid in tree_pids(process.pid):
+        if int(status_fields(pid).get("SigCgt", "0"), 16) & bit:
+            return pid
+    raise EngineError(
+        f"no process of job {job.name} catches SIG{job.signal.upper().removeprefix('SIG')}, which would end it",
+        hint="let the program install its handler first, or name another signal",
+    )
+
+
+def ask_own_save(job: Job, process: Process) -> None:
+    """Signal a program that saves itself, where it is sent one, without waiting; EngineError: it is gone, or deaf."""
+    pid, number = listener_of(job, process), signal_number(job.signal)
+    if pid is None or number is None:
+        return
+    listener = identify(pid)
+    if listener is None or not trees.send(listener.pid, listener.start_ticks, number):
+        raise EngineError(f"the process of job {job.name} that saves is gone")
+
+
 class SignalEngine:
     """Saves by asking the program (`job.signal`), restores by starting `job.resume`.
 
@@ -93,24 +118,10 @@ class SignalEngine:
             reasons.append(f"process {process.pid} is gone")
         else:
             try:
-                self._listener(job, process)
+                listener_of(job, process)
             except EngineError as error:
                 reasons.append(error.message)
         return Verdict("impossible" if reasons else "ok", tuple(reasons), None, self.name)
-
-    def _listener(self, job: Job, process: Process) -> int | None:
-        """The pid in the tree that catches the signal; one that does not would be killed by it. None: none is sent."""
-        number = signal_number(job.signal)
-        if number is None:
-            return None
-        bit = 1 << (number - 1)
-        for pid in tree_pids(process.pid):
-            if int(status_fields(pid).get("SigCgt", "0"), 16) & bit:
-                return pid
-        raise EngineError(
-            f"no process of job {job.name} catches SIG{job.signal.upper().removeprefix('SIG')}, which would end it",
-            hint="let the program install its handler first, or name another signal",
-        )
 
     def save(self, request: SaveRequest, frozen: Callable[[], None]) -> Saved:
         """Ask the program to save, wait for a new complete match and copy it; see the port.
@@ -130,13 +141,14 @@ class SignalEngine:
             (request.directory / name).mkdir(mode=0o700)
         tree = read_tree(process.pid)
         base = job.cwd or tree.root.cwd
+        listener_of(job, process)  # a program that does not listen is told of before anything else
         started = (self.clock.wall(), self.clock.monotonic())
         timed, before = signal_number(job.signal) is None, matches(job.marker, base)
         if timed:
             watch = self._timed.watch(process, before, _written_by(process))
         else:
             watch = Watch.start(before, started[0])
-        self._ask(job, process)
+        ask_own_save(job, process)
         frozen()
         while True:
             chosen = self._wait(watch, request, base, started[1])
@@ -182,15 +194,6 @@ class SignalEngine:
             versions={"kernel": os.uname().release},
             details=details,
         )
-
-    def _ask(self, job: Job, process: Process) -> None:
-        """Send the signal, where the job has one."""
-        pid, number = self._listener(job, process), signal_number(job.signal)
-        if pid is None or number is None:
-            return
-        listener = identify(pid)
-        if listener is None or not trees.send(listener.pid, listener.start_ticks, number):
-            raise EngineError(f"the process of job {job.name} that saves is gone")
 
     def _wait(self, watch: Watch, request: SaveRequest, base: str, started: float) -> str:
         marker = request.job.marker or ""

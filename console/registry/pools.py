@@ -21,7 +21,13 @@ COMMANDS: tuple[Command, ...] = (
             Argument("instance", "only instance types that match this pattern (p5*)"),
             Argument("os", "operating system (default linux)", kind="choice", choices=("linux", "windows")),
             Argument("max-band", "only pools whose band ends at or below this share (10%)", kind="fraction"),
-            Argument("providers", "only these providers, comma separated (figures are there for aws)"),
+            Argument("providers", "these, comma separated (default aws): aws, azure, gcp, runpod, vast"),
+            Argument(
+                "eviction-basis",
+                "what Azure's eviction share is a share per: month or hour (default: no rate follows from it)",
+                kind="choice",
+                choices=("month", "hour"),
+            ),
             Argument(
                 "gpu", "only types with this GPU and count, MODEL:N (H100:8); unknown types are left out"
             ),
@@ -64,13 +70,47 @@ COMMANDS: tuple[Command, ...] = (
         verb="pull",
         summary="refresh the published figures",
         handler="console.cli.commands.pools:pull",
-        arguments=(Argument("feed", "a file or URL (default: the provider's public feed)", kind="path"),),
+        arguments=(
+            Argument("feed", "a file or URL (default: the provider's public feed)", kind="path"),
+            Argument(
+                "prices",
+                "spot and on-demand prices of this provider instead: asked for (aws, azure), or from a table by --feed",
+                kind="choice",
+                choices=("aws", "azure", "gcp", "runpod", "vast"),
+            ),
+            Argument(
+                "figures",
+                "whose interruption figures (default aws); azure: from a file of `az graph query`, or with a token",
+                kind="choice",
+                choices=("aws", "azure"),
+            ),
+            Argument("region", "with --prices: the region, such as us-east-1 or eastus"),
+            Argument("instance", "with --prices: instance types, comma separated; aws: patterns too (p5*)"),
+            Argument(
+                "os",
+                "with --prices: operating system (default linux)",
+                kind="choice",
+                choices=("linux", "windows"),
+            ),
+        ),
         examples=(
             Example("reprieve pools pull", "from the public feed; nothing is fetched when nothing changed"),
             Example(
                 "reprieve pools pull --feed spot-advisor.json.gz",
                 "from a file, on a machine without internet",
             ),
+            Example(
+                "reprieve pools pull --prices aws --region us-east-1 --instance p5.48xlarge,g6e.12xlarge",
+                "prices in force, for `pools list`; needs boto3 and credentials",
+            ),
+            Example(
+                "reprieve pools pull --prices gcp --feed prices.csv.gz",
+                "from a table with columns region, instance_type, spot_usd_per_hour, on_demand_usd_per_hour",
+            ),
+        ),
+        details=(
+            "Prices are kept with their source, basis and age, and `pools list` takes the discount from them where both are "
+            "known. What could not be had stays as it was pulled last."
         ),
         formats=("table", "json", "yaml"),
     ),
