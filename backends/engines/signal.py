@@ -120,6 +120,25 @@ class Watch:
         return best if best is not None and self.seen[best] >= _STABLE_POLLS else None
 
 
+def listener_of(job: Job, process: Process) -> int:
+    """The pid in the tree that catches the job's signal; EngineError: none does, and it would end the program."""
+    bit = 1 << (signal_number(job.signal) - 1)
+    for pid in tree_pids(process.pid):
+        if int(status_fields(pid).get("SigCgt", "0"), 16) & bit:
+            return pid
+    raise EngineError(
+        f"no process of job {job.name} catches SIG{job.signal.upper().removeprefix('SIG')}, which would end it",
+        hint="let the program install its handler first, or name another signal",
+    )
+
+
+def ask_own_save(job: Job, process: Process) -> None:
+    """Signal a program that saves itself, without waiting; EngineError: it is gone, or does not listen."""
+    listener = identify(listener_of(job, process))
+    if listener is None or not trees.send(listener.pid, listener.start_ticks, signal_number(job.signal)):
+        raise EngineError(f"the process of job {job.name} that saves is gone")
+
+
 class SignalEngine:
     """Saves by asking the program (`job.signal`), restores by starting `job.resume`.
 
@@ -152,21 +171,10 @@ class SignalEngine:
             reasons.append(f"process {process.pid} is gone")
         else:
             try:
-                self._listener(job, process)
+                listener_of(job, process)
             except EngineError as error:
                 reasons.append(error.message)
         return Verdict("impossible" if reasons else "ok", tuple(reasons), None, self.name)
-
-    def _listener(self, job: Job, process: Process) -> int:
-        """The pid in the tree that catches the signal; one that does not would be killed by it."""
-        bit = 1 << (signal_number(job.signal) - 1)
-        for pid in tree_pids(process.pid):
-            if int(status_fields(pid).get("SigCgt", "0"), 16) & bit:
-                return pid
-        raise EngineError(
-            f"no process of job {job.name} catches SIG{job.signal.upper().removeprefix('SIG')}, which would end it",
-            hint="let the program install its handler first, or name another signal",
-        )
 
     def save(self, request: SaveRequest, frozen: Callable[[], None]) -> Saved:
         """Ask the program to save, wait for a new complete match and copy it; see the port.
@@ -186,11 +194,10 @@ class SignalEngine:
             (request.directory / name).mkdir(mode=0o700)
         tree = read_tree(process.pid)
         base = job.cwd or tree.root.cwd
-        listener = identify(self._listener(job, process))
+        listener_of(job, process)  # a program that does not listen is told of before anything else
         watch = Watch.start(matches(job.marker, base))
         started = (self.clock.wall(), self.clock.monotonic())
-        if listener is None or not trees.send(listener.pid, listener.start_ticks, signal_number(job.signal)):
-            raise EngineError(f"the process of job {job.name} that saves is gone")
+        ask_own_save(job, process)
         frozen()
         while True:
             chosen = self._wait(watch, request, base, started[1])

@@ -14,8 +14,7 @@ from backends.clock import format_utc
 from backends.errors import UsageError
 from backends.guard import watchdog
 from backends.guard.decide.interval import wake_at
-from backends.guard.decide.model import Notice, NoticeIs, Tick
-from backends.guard.decide.notices import NoticeMind, observe
+from backends.guard.decide.model import NoticeIs, Report, Tick
 from backends.guard.disk import durable
 from backends.guard.disk.requests import Requests
 from backends.guard.jobs.book import Book
@@ -24,6 +23,7 @@ from backends.guard.jobs.tools import Tools, trouble
 from backends.guard.jobs.unit import JobUnit
 from backends.guard.jobs.watching import check_process
 from backends.guard.notices.port import NoticeSource
+from backends.guard.noticing import Noticing
 from backends.guard.server import Server
 from backends.guard.spawn import code_place, detached, holder, is_held, take_lock, unmoved
 from backends.guard.verbs import Verbs
@@ -46,8 +46,7 @@ class Guard:
         self.tools = tools
         self.book = Book(tools)
         self.requests = Requests(tools.layout.requests, tools.clock)
-        self.notices = NoticeMind()
-        self._source = source
+        self.noticing = Noticing(source, tools.clock, self._noticed, self._kept_going)
         self._engines = engines
         self._respawn = list(respawn)
         self._stop = threading.Event()
@@ -72,7 +71,7 @@ class Guard:
             recover(self.book)
             server = Server(layout.socket, Verbs(self).answer)
             server.start()
-            self._read_notices()
+            self.noticing.start(self._stop, self.end, self._settled)
             self.tools.spool.add("guard.started", f"guard {self.tools.identity.guard} serves")
             while not self._stop.wait(self._turn()):
                 pass
@@ -89,10 +88,13 @@ class Guard:
             self._stop.set()
 
     def obey_signals(self) -> None:
-        """SIGTERM and SIGINT end the guard; SIGHUP (a terminal or SSH session that goes away) does nothing."""
+        """SIGINT ends the guard; SIGTERM too, unless it announces a reclaim; SIGHUP (a session that goes) does nothing."""
 
         def told(number: int, frame: FrameType | None) -> None:
-            self.end()
+            if number == signal.SIGTERM:
+                self.noticing.signal()
+            else:
+                self.end()
 
         signal.signal(signal.SIGTERM, told)
         signal.signal(signal.SIGINT, told)
@@ -101,7 +103,7 @@ class Guard:
     def status(self) -> NodeStatus:
         """The answer of the node verb `status`."""
         tools = self.tools
-        notice, now = self.notices.notice, tools.clock.monotonic()
+        notice, now = self.noticing.notice, tools.clock.monotonic()
         deadline = notice.deadline_at
         return NodeStatus(
             guard=tools.identity.guard,
@@ -126,9 +128,8 @@ class Guard:
         for unit in self.book.all():
             with self._kept_going():
                 self._look_at(unit)
-                left = wake_at(unit.mind) - now
-                if left > 0 and unit.mind.phase == "running":
-                    wait_s = min(wait_s, left)
+                if unit.mind.phase == "running":
+                    wait_s = min(wait_s, wake_at(unit.mind, now) - now)
         with self._kept_going():
             self._beat(now)
         with self._kept_going():
@@ -136,7 +137,7 @@ class Guard:
         return max(SHORTEST_S, wait_s)
 
     def _tell_notice(self) -> None:
-        notice = self.notices.notice
+        notice = self.noticing.notice
         for unit in self.book.all():
             if unit.mind.notice != notice:
                 unit.take(NoticeIs(notice))
@@ -189,24 +190,13 @@ class Guard:
             child = detached(watchdog.argv(layout, self._engines, self._respawn), layout.run / "watchdog.log")
             threading.Thread(target=child.wait, name="watchdog", daemon=True).start()
 
-    def _read_notices(self) -> None:
-        source = self._source
-        if source is None:
-            self.notices = NoticeMind(notice=Notice("none"))  # a node whose provider announces nothing
-            return
+    def _noticed(self, reports: tuple[Report, ...]) -> None:
+        self._tell_notice()
+        for report in reports:
+            self.tools.spool.add(report.kind, report.text, None, dict(report.data))
 
-        def work() -> None:
-            while True:
-                with self._kept_going():
-                    reading = source.read()
-                    self.notices, reports = observe(self.notices, reading, self.tools.clock.monotonic())
-                    self._tell_notice()
-                    for report in reports:
-                        self.tools.spool.add(report.kind, report.text, None, dict(report.data))
-                if self._stop.wait(source.period_s):
-                    return
-
-        threading.Thread(target=work, name="notices", daemon=True).start()
+    def _settled(self) -> bool:
+        return all(unit.mind.saving_since is None for unit in self.book.all())
 
     def _wind_down(self) -> None:
         """Let a dump under way end, so that no job is left standing still."""

@@ -6,16 +6,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import backends
-from backends.clock import Clock, SystemClock
+from backends.clock import SystemClock
 from backends.engines.catalogue import node_engines
 from backends.engines.port import Engine
 from backends.guard.disk.freezes import Freezes
-from backends.guard.disk.layout import Identity, Layout, boot_id, identity, layout_here
+from backends.guard.disk.layout import Layout, boot_id, identity, layout_here
 from backends.guard.disk.spool import Spool
 from backends.guard.fingerprints import Fingerprints
 from backends.guard.jobs.tools import Tools
-from backends.guard.notices.aws import AwsNotices
-from backends.guard.notices.port import NoticeSource
+from backends.guard.notices.providers import notice_source
 from backends.guard.service import Guard
 from backends.guard.storevault import opener
 
@@ -24,13 +23,6 @@ def engines() -> Mapping[str, Engine]:
     """The engines of this node, by name, the preferred first; a CRIU in the bundle before the node's own."""
     bundle = Path(backends.__file__).parents[2]
     return node_engines(layout_here().engines, SystemClock(), [bundle / "criu"])
-
-
-def notice_source(who: Identity, clock: Clock) -> NoticeSource | None:
-    """Where this node's notices come from; None where its provider announces nothing."""
-    if who.provider in ("none", "vast", "slurm", "kubernetes"):
-        return None
-    return AwsNotices(clock)
 
 
 def guard_at(layout: Layout, engines_name: str, respawn: Sequence[str]) -> Guard:
@@ -47,4 +39,4 @@ def guard_at(layout: Layout, engines_name: str, respawn: Sequence[str]) -> Guard
         spool=Spool(layout.spool, who.guard, who.node, clock),
         freezes=Freezes(layout.frozen),
     )
-    return Guard(tools, notice_source(who, clock), engines_name, respawn)
+    return Guard(tools, notice_source(who.provider, clock), engines_name, respawn)

@@ -10,7 +10,8 @@ from backends.guard.disk.freezes import Freezes
 from backends.guard.disk.layout import boot_id, identity, layout_here
 from backends.guard.disk.spool import Spool
 from backends.guard.jobs.tools import Tools
-from backends.guard.notices.aws import URL_VARIABLE, AwsNotices
+from backends.guard.notices.aws import AwsNotices
+from backends.guard.notices.metadata import URL_VARIABLE
 from backends.guard.service import Guard
 from backends.guard.storevault import opener
 from tests.support.guard_engine import engines

@@ -1,22 +1,31 @@
-"""A loopback metadata service for notice tests: answers scripted by path, tokens like the real one."""
+"""A loopback metadata service for notice tests: answers scripted by path, each provider's own condition for an answer."""
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Literal
 
 ACTION = "/latest/meta-data/spot/instance-action"
 REBALANCE = "/latest/meta-data/events/recommendations/rebalance"
 TOKEN = "/latest/api/token"
 
-Answer = tuple[int, bytes] | None  # None: no answer at all
+Answer = tuple[int, bytes] | tuple[int, bytes, dict[str, str]] | None  # None: no answer at all
+Kind = Literal["aws", "gcp", "azure", "kubernetes"]
+_NEEDED = {"gcp": ("Metadata-Flavor", "Google", 403), "azure": ("Metadata", "true", 400),
+           "kubernetes": ("Authorization", "Bearer SECRET", 401)}  # fmt: skip
 
 
 class Metadata:
-    """Serves what `answers` holds; 404 for the rest; a GET needs the newest token."""
+    """Serves what `answers` holds by path without its query; 404 for the rest.
 
-    def __init__(self) -> None:
+    A GET needs what the provider asks for: AWS the newest token, the others their header.
+    """
+
+    def __init__(self, kind: Kind = "aws") -> None:
+        self.kind = kind
         self.answers: dict[str, Answer | Callable[[], Answer]] = {}
         self.token = "TOKEN-1"
         self.put_status = 200
@@ -46,11 +55,16 @@ class Metadata:
                 if answer is None:
                     outer._hang.wait(30)
                     return
-                status, body = answer
+                status, body, headers = answer if len(answer) == 3 else (*answer, {})
+                if outer.kind == "gcp" and len(answer) == 2:
+                    headers = {"Metadata-Flavor": "Google"}
                 self.send_response(status)
+                for name, value in headers.items():
+                    self.send_header(name, value)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
-                self.wfile.write(body)
+                with contextlib.suppress(OSError):  # the client gave up
+                    self.wfile.write(body)
 
             def do_PUT(self) -> None:
                 outer.asked.append("PUT")
@@ -63,10 +77,11 @@ class Metadata:
 
             def do_GET(self) -> None:
                 outer.asked.append(self.path)
-                if self.headers.get("X-aws-ec2-metadata-token") != outer.token:
-                    self.reply((401, b""))
+                name, value, refusal = _NEEDED.get(outer.kind, ("X-aws-ec2-metadata-token", outer.token, 401))
+                if self.headers.get(name) != value:
+                    self.reply((refusal, b""))
                     return
-                answer = outer.answers.get(self.path, (404, b"<html>404</html>"))
+                answer = outer.answers.get(self.path.partition("?")[0], (404, b"<html>404</html>"))
                 self.reply(answer() if callable(answer) else answer)
 
         return Handler

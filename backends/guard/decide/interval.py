@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from backends.guard.decide.model import Costs, Mind, Policy
+from backends.guard.decide.window import latest_start
 from planner.intervals import exact, rounded, safe_range
 
 FALLBACK_S = 600.0  # until costs and a reclaim rate are known
@@ -61,12 +62,26 @@ def due_at(mind: Mind) -> float:
     return mind.durable.frozen_at + in_force_s(mind)
 
 
-def wake_at(mind: Mind) -> float:
-    """The next instant at which time alone can change something: a save that is due, a lease that ends."""
-    at = due_at(mind) if mind.retry_at is None else max(due_at(mind), mind.retry_at)
+def in_a_pause(mind: Mind, now: float) -> bool:
+    """Whether a save that begins now would run across a pause of the whole machine (a live migration)."""
+    if mind.notice.quiet is None:
+        return False
+    begins, ends = mind.notice.quiet
+    return begins - (mind.costs.save_s or 0.0) < now < ends
+
+
+def wake_at(mind: Mind, now: float) -> float:
+    """The next instant after `now` at which time alone can change something; infinity when there is none.
+
+    A save that is due, the last save of a window, a lease that ends.
+    """
+    instants = [due_at(mind) if mind.retry_at is None else max(due_at(mind), mind.retry_at)]
     if mind.policy.on_isolated == "freeze" and mind.frozen is None:
-        at = min(at, mind.contact_at + mind.policy.lease_s)
-    return at
+        instants.append(mind.contact_at + mind.policy.lease_s)
+    latest = latest_start(mind) if mind.final_owed else None
+    if latest is not None:
+        instants.append(latest)
+    return min((at for at in instants if at > now), default=float("inf"))
 
 
 def overdue(mind: Mind, now: float) -> bool:

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
 
-from backends.guard.decide.final import final_save
-from backends.guard.decide.interval import due_at, interval, overdue, retry_delay_s
+from backends.guard.decide.interval import due_at, in_a_pause, interval, overdue, retry_delay_s
 from backends.guard.decide.lineage import take_standing, take_word
 from backends.guard.decide.model import (
     Asked,
@@ -30,6 +29,7 @@ from backends.guard.decide.model import (
     Tick,
     Word,
 )
+from backends.guard.decide.window import answer, gives_way
 
 Step = tuple[Mind, tuple[Decision, ...]]
 SILENT_AFTER_S = 60.0
@@ -61,7 +61,9 @@ def _act(mind: Mind, now: float) -> Step:
         )
         decisions += [Freeze("isolated"), Report("job.isolated", text, {"silent_s": silent})]
     mind, silence = _silence(mind, silent)
-    mind, told = _notice(mind, now)
+    mind, told = answer(mind, now)
+    if any(isinstance(decision, StartSave) for decision in told):
+        mind = _begin(mind, now)
     decisions += silence
     mind, chosen = _interval(mind)
     decisions += chosen
@@ -119,30 +121,11 @@ def _due(mind: Mind, now: float) -> SaveReason | None:
         return None
     if now < due_at(mind):
         return None
-    if mind.notice.state == "notice" and final_save(mind, now).refused is not None:
+    if gives_way(mind, now) or in_a_pause(mind, now):
         return None
     if mind.durable is None:
         return "trial" if mind.restored_from is None else "first"
     return "interval"
-
-
-def _notice(mind: Mind, now: float) -> Step:
-    """Answer a new notice once: a final save if it fits, else leave the last save alone and say why."""
-    notice = mind.notice
-    if notice.state != "notice" or notice.serial <= mind.notice_handled:
-        return mind, ()
-    mind = replace(mind, notice_handled=notice.serial)
-    if mind.saving_since is not None:
-        return mind, (Report("notice.save_under_way", "a save is under way and is let run"),)
-    if mind.policy.paused or not _may_save(mind):
-        return mind, (Report("notice.no_final_save", "no final save: protection is suspended"),)
-    answer = final_save(mind, now)
-    if answer.refused is not None:
-        return mind, (Report("notice.no_final_save", answer.refused, answer.data),)
-    return _begin(mind, now), (
-        Report("notice.final_save", answer.text, answer.data),
-        StartSave("final"),
-    )
 
 
 def _tick(mind: Mind, event: Tick, now: float) -> Step:

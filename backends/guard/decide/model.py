@@ -25,6 +25,9 @@ class Policy:
     on_isolated: Literal["continue", "freeze"] = "continue"
     lease_s: float = 90.0
     paused: bool = False
+    own_save: bool = (
+        False  # the program saves itself when signalled: the last resort when a save does not fit
+    )
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,7 @@ class Notice:
     state: NoticeState = "none"
     deadline_at: float | None = None  # boot clock; None unless state is `notice`
     serial: int = 0
+    quiet: tuple[float, float] | None = None  # boot clock: the machine stands still from, until
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,7 @@ class Mind:
     interval_told_s: float | None = None  # the `auto` interval that was last reported
     notice: Notice = field(default_factory=Notice)
     notice_handled: int = 0  # serial of the last notice answered
+    final_owed: bool = False  # the last save of the window under notice is still to come
 
 
 # Events
@@ -222,4 +227,9 @@ class Report:
     data: dict[str, Any] = field(default_factory=dict)
 
 
-Decision = StartSave | Freeze | Thaw | Report
+@dataclass(frozen=True)
+class AskOwnSave:
+    """Signal the program to save itself; nobody waits for it."""
+
+
+Decision = StartSave | Freeze | Thaw | Report | AskOwnSave

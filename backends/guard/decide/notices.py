@@ -11,6 +11,7 @@ from backends.records.node import NoticeState
 UNREADABLE_AFTER = 3  # readings in a row that failed before the state says so
 HINT_LASTS_S = 1800.0
 PASSED_GRACE_S = 30.0  # a node that lives this long after its deadline was spared
+SAME_PAUSE_S = 2.0
 
 
 @dataclass(frozen=True)
@@ -93,4 +94,15 @@ def _hint(mind: NoticeMind, reading: Reading, now: float, reports: list[Report])
         reports.append(Report("notice.hint", text))
     fresh = reading.state == "hint" and mind.hint_at is not None and now - mind.hint_at < HINT_LASTS_S
     state: NoticeState = "hint" if fresh else "none"
-    return replace(mind, notice=Notice(state, serial=mind.serial))
+    return replace(mind, notice=Notice(state, serial=mind.serial, quiet=_quiet(mind, reading, now)))
+
+
+def _quiet(mind: NoticeMind, reading: Reading, now: float) -> tuple[float, float] | None:
+    """When the machine will stand still; what moves by less than two seconds from look to look has not moved."""
+    if reading.pause is None:
+        return None
+    begins = now + reading.pause[0]
+    before = mind.notice.quiet
+    if before is not None and abs(before[0] - begins) < SAME_PAUSE_S:
+        return before
+    return begins, begins + reading.pause[1]

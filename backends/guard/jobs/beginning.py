@@ -34,6 +34,7 @@ def policy_of(job: Job) -> Policy:
         on_isolated=job.on_isolated,
         lease_s=job.lease_s,
         paused=job.paused,
+        own_save=job.marker is not None,
     )
 
 

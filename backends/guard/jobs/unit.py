@@ -10,11 +10,13 @@ from dataclasses import dataclass, replace
 
 from backends.clock import format_utc
 from backends.engines.port import Engine, Process
-from backends.errors import FullError
+from backends.engines.signal import ask_own_save
+from backends.errors import EngineError, FullError
 from backends.guard.decide.interval import interval
 from backends.guard.decide.job import ENDED, step
 from backends.guard.decide.model import (
     Asked,
+    AskOwnSave,
     Decision,
     Durable,
     Freeze,
@@ -150,6 +152,8 @@ class JobUnit:
         elif isinstance(decision, Freeze):
             reason = decision.reason
             self.do(lambda: self._freeze(reason))
+        elif isinstance(decision, AskOwnSave):
+            self.do(self._ask_own_save)
         else:
             self.do(self._thaw)
 
@@ -161,6 +165,16 @@ class JobUnit:
             ):  # the ledger keeps the watchdog away; without an entry it stays away
                 self.enter_freeze(process, reason)
             self.engine.freeze(process)
+
+    def _ask_own_save(self) -> None:
+        record = self.record
+        if record.process is None:
+            return
+        try:
+            ask_own_save(record.job, record.process)
+        except EngineError as error:
+            text = f"the program could not be asked to save itself: {error.message}"
+            self.tools.spool.add("notice.no_own_save", text, record.job.name)
 
     def _thaw(self) -> None:
         process = self.process

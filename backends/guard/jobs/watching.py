@@ -9,6 +9,7 @@ from backends.engines.port import alive
 from backends.guard.decide.model import Gone, Rehearsed, Standing
 from backends.guard.jobs.tools import trouble
 from backends.guard.jobs.unit import JobUnit
+from backends.guard.notices.shutdown import going_down
 
 LOOK_EVERY_S = 5.0
 REHEARSED_EVERY = 6  # looks between two looks for a rehearsal record
@@ -70,23 +71,6 @@ def _exit_code(unit: JobUnit) -> int | None:
     """The exit code of a process that the engine brought back, where the engine saw it end."""
     outcome = getattr(unit.engine, "outcome", None)
     return outcome(unit.process) if callable(outcome) else None
-
-
-def going_down() -> bool:
-    """Whether this node is shutting down, where systemd can say so."""
-    if not Path("/run/systemd/system").is_dir():
-        return False
-    try:
-        answer = subprocess.run(
-            ["systemctl", "is-system-running"],
-            capture_output=True,
-            timeout=5,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return False
-    return answer.stdout.strip() == b"stopping"
 
 
 def _done(unit: JobUnit, code: int | None) -> bool:

@@ -5,32 +5,20 @@ Shapes: EC2 user guide, "Spot instance interruption notices" and "rebalance reco
 
 from __future__ import annotations
 
-import http.client
-import os
-import urllib.parse
-from dataclasses import dataclass
-
 from backends.clean import clean
 from backends.clock import Clock, parse_utc
 from backends.errors import ReprieveError, UsageError
+from backends.guard.notices.metadata import BODY_LIMIT, Answer, MetadataService, UnreadableError
 from backends.guard.notices.port import Reading
+from backends.guard.notices.shutdown import shutdown_reading
 from backends.records.strict import loads
 
-DEFAULT_URL = "http://169.254.169.254"
-URL_VARIABLE = "REPRIEVE_METADATA_URL"
 WINDOW_S = 120.0  # documented for stop and terminate; hibernation begins at once
 TOKEN_TTL_S = 21600
-BODY_LIMIT = 16 * 1024  # bytes
 
 _TOKEN = "/latest/api/token"
 _ACTION = "/latest/meta-data/spot/instance-action"
 _REBALANCE = "/latest/meta-data/events/recommendations/rebalance"
-
-
-@dataclass(frozen=True)
-class _Answer:
-    status: int
-    body: bytes
 
 
 class AwsNotices:
@@ -39,13 +27,8 @@ class AwsNotices:
     def __init__(
         self, clock: Clock, url: str | None = None, timeout_s: float = 2.0, period_s: float = 1.0
     ) -> None:
-        parts = urllib.parse.urlsplit(url or os.environ.get(URL_VARIABLE) or DEFAULT_URL)
-        if parts.scheme != "http" or not parts.hostname:
-            raise UsageError(f"{URL_VARIABLE} is {clean(parts.geturl())!r}; http://HOST[:PORT] is expected")
-        self._host, self._port = parts.hostname, parts.port or 80
-        self._prefix = parts.path.rstrip("/")
+        self._service = MetadataService(url, timeout_s)
         self._clock = clock
-        self._timeout_s = timeout_s
         self._period_s = period_s
         self._token: str | None = None
 
@@ -58,13 +41,17 @@ class AwsNotices:
         """Look once at the notice, then at the hint; a failing hint never hides a readable notice."""
         try:
             answer = self._get(_ACTION)
-        except _UnreadableError as error:
+        except UnreadableError as error:
             return Reading("unreadable", str(error))
         if answer.status == 200:
             return self._action(answer.body)
         if answer.status != 404:
             return Reading("unreadable", f"the metadata service answered {answer.status}")
         return self._hint()
+
+    def signalled(self) -> Reading | None:
+        """A notice while the system goes down: the power-off may come before the metadata tells."""
+        return shutdown_reading()
 
     def _hint(self) -> Reading:
         try:
@@ -73,7 +60,7 @@ class AwsNotices:
                 document = loads(answer.body, what="rebalance recommendation", limit=BODY_LIMIT)
                 mark = clean(document.get("noticeTime", ""), limit=64)
                 return Reading("hint", f"rebalance recommendation of {mark}", mark=mark)
-        except (_UnreadableError, ReprieveError):
+        except (UnreadableError, ReprieveError):
             pass  # the notice itself was readable: that is what counts
         return Reading("none")
 
@@ -95,19 +82,19 @@ class AwsNotices:
                 left = None
         return Reading("notice", clean(action, limit=32), left_s=left, window_s=WINDOW_S)
 
-    def _get(self, path: str) -> _Answer:
+    def _get(self, path: str) -> Answer:
         """One item; a refused token is renewed once in the same cycle."""
         if self._token is None:
             self._token = self._new_token()
-        answer = self._ask("GET", path, {"X-aws-ec2-metadata-token": self._token})
+        answer = self._service.ask("GET", path, {"X-aws-ec2-metadata-token": self._token})
         if answer.status == 401:
             self._token = self._new_token()
-            answer = self._ask("GET", path, {"X-aws-ec2-metadata-token": self._token})
+            answer = self._service.ask("GET", path, {"X-aws-ec2-metadata-token": self._token})
         return answer
 
     def _new_token(self) -> str:
         self._token = None
-        answer = self._ask("PUT", _TOKEN, {"X-aws-ec2-metadata-token-ttl-seconds": str(TOKEN_TTL_S)})
+        answer = self._service.ask("PUT", _TOKEN, {"X-aws-ec2-metadata-token-ttl-seconds": str(TOKEN_TTL_S)})
         token = answer.body.decode("latin-1").strip()
         if (
             answer.status != 200
@@ -115,24 +102,5 @@ class AwsNotices:
             or not token.isprintable()
             or not 0 < len(token) <= 256
         ):
-            raise _UnreadableError(f"the metadata service gave no token (status {answer.status})")
+            raise UnreadableError(f"the metadata service gave no token (status {answer.status})")
         return token
-
-    def _ask(self, method: str, path: str, headers: dict[str, str]) -> _Answer:
-        connection = http.client.HTTPConnection(self._host, self._port, timeout=self._timeout_s)
-        try:
-            connection.request(method, self._prefix + path, headers=headers)
-            response = connection.getresponse()
-            body = response.read(BODY_LIMIT + 1)
-            return _Answer(response.status, body)
-        except (OSError, http.client.HTTPException) as error:
-            name = type(error).__name__ if not str(error) else str(error)
-            raise _UnreadableError(
-                f"the metadata service does not answer ({clean(name, limit=80)})"
-            ) from None
-        finally:
-            connection.close()
-
-
-class _UnreadableError(Exception):
-    """The metadata service cannot be read now."""

@@ -18,6 +18,8 @@ class Reading:
     window_s: float = 0.0  # the documented window, an upper bound of what is left
     mark: str | None = None  # tells one hint from the next
     withdrawn: bool = False  # the provider says that the announced reclaim is called off
+    pause: tuple[float, float] | None = None  # the machine will stand still: in so many seconds, for so many
+    last: bool = False  # the machine goes down: the guard ends too, once nothing is being saved
 
 
 class NoticeSource(Protocol):
@@ -25,9 +27,20 @@ class NoticeSource(Protocol):
 
     @property
     def period_s(self) -> float:
-        """Seconds between two readings."""
+        """Seconds from the end of one reading to the next."""
         ...
 
     def read(self) -> Reading:
-        """Look once; returns within a few seconds."""
+        """Look once; may wait for a change, for half a minute at most (the very first look: two minutes)."""
         ...
+
+    def signalled(self) -> Reading | None:
+        """What a SIGTERM that the guard just got means here: a notice; None: the guard is told to end."""
+        ...
+
+
+def seconds(value: object) -> float | None:
+    """A number of seconds, 0 or more and below a day; None for anything else."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 86400:
+        return float(value)
+    return None
