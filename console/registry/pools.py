@@ -21,7 +21,7 @@ COMMANDS: tuple[Command, ...] = (
             Argument("instance", "only instance types that match this pattern (p5*)"),
             Argument("os", "operating system (default linux)", kind="choice", choices=("linux", "windows")),
             Argument("max-band", "only pools whose band ends at or below this share (10%)", kind="fraction"),
-            Argument("providers", "only these providers, comma separated (figures are there for aws)"),
+            Argument("providers", "these providers, comma separated (default aws): aws, azure"),
             Argument(
                 "gpu", "only types with this GPU and count, MODEL:N (H100:8); unknown types are left out"
             ),
@@ -64,13 +64,37 @@ COMMANDS: tuple[Command, ...] = (
         verb="pull",
         summary="refresh the published figures",
         handler="console.cli.commands.pools:pull",
-        arguments=(Argument("feed", "a file or URL (default: the provider's public feed)", kind="path"),),
+        arguments=(
+            Argument("feed", "a file or URL (default: the provider's public feed)", kind="path"),
+            Argument(
+                "prices",
+                "pull spot and on-demand prices of this provider instead of the interruption figures",
+                kind="choice",
+                choices=("aws", "azure"),
+            ),
+            Argument("region", "with --prices: the region, such as us-east-1 or eastus"),
+            Argument("instance", "with --prices: instance types, comma separated; aws: patterns too (p5*)"),
+            Argument(
+                "os",
+                "with --prices: operating system (default linux)",
+                kind="choice",
+                choices=("linux", "windows"),
+            ),
+        ),
         examples=(
             Example("reprieve pools pull", "from the public feed; nothing is fetched when nothing changed"),
             Example(
                 "reprieve pools pull --feed spot-advisor.json.gz",
                 "from a file, on a machine without internet",
             ),
+            Example(
+                "reprieve pools pull --prices aws --region us-east-1 --instance p5.48xlarge,g6e.12xlarge",
+                "prices in force, for `pools list`; needs boto3 and credentials",
+            ),
+        ),
+        details=(
+            "Prices are kept with their source, basis and age, and `pools list` takes the discount from them where both are "
+            "known. What could not be had stays as it was pulled last."
         ),
         formats=("table", "json", "yaml"),
     ),

@@ -11,7 +11,7 @@ from backends.practice import abilities
 from tests.support.lab import Lab, lab, until
 
 pytestmark = pytest.mark.lab
-WINDOW_S = 14.0
+WINDOW_S = 9.0
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ from backends.clouds.prices_file import Prices, read_prices
 from backends.errors import UnreachableError, UsageError
 from console.cli.cells import Column
 from console.cli.planning.feed import open_feed, parsed
+from console.cli.planning.prices import FEED_BASIS, join, others_from_prices, pulled
 from planner.economics import break_even_ratio
 from planner.hazards import rate_of_share
 
@@ -32,39 +33,61 @@ _COLUMNS: tuple[tuple[Any, ...], ...] = (
     ("rate_high_per_hour", "RATE HIGH/H", True),
     ("source", "SOURCE", True),
 )  # key, header, only with -o wide
+_PRICED: tuple[tuple[Any, ...], ...] = (
+    ("spot_usd_per_hour", "SPOT USD/H"),
+    ("price_age_s", "PRICE AGE S", True),
+    ("discount_basis", "DISCOUNT FROM", True),
+)
 
 
 def list_pools(invocation: Invocation) -> int:
     """Print the pools asked for, ranked when a job is described."""
     typed = invocation.arguments
     system = typed["os"] or "linux"
-    _check_providers(typed["providers"])
-    found = open_feed(invocation, region=typed["region"], system=system)
-    kept = _kept(invocation, found, system)
-    age = max(0.0, invocation.clock.wall() - parse_utc(found.fetched_at))
-    prices = read_prices(Path(typed["prices"])) if typed["prices"] is not None else None
-    items = [_item(pool, found, age, prices) for pool in kept]
-    if not items and found.pools:
-        invocation.say(f"no pool matches; {len(found.pools)} pools are in {found.source}")
+    providers = _providers(typed["providers"])
+    wall = invocation.clock.wall()
+    priced, fetched = pulled(Path(invocation.context.cache), providers, typed["region"], system)
+    items: list[dict[str, Any]] = []
+    found = None
+    if "aws" in providers:
+        found = open_feed(invocation, region=typed["region"], system=system)
+        age = max(0.0, wall - parse_utc(found.fetched_at))
+        prices = read_prices(Path(typed["prices"])) if typed["prices"] is not None else None
+        items = [_item(pool, found, age, prices) for pool in _kept(invocation, found, system)]
+        if not items and found.pools:
+            invocation.say(f"no pool matches; {len(found.pools)} pools are in {found.source}")
+    others = [name for name in providers if name != "aws"]
+    items += others_from_prices(priced, others, typed)
+    items = [join(item, priced.get(item["pool"]), fetched.get(item["pool"]), wall) for item in items]
     columns = _COLUMNS
+    if any(item["spot_usd_per_hour"] is not None for item in items):
+        columns = (*_COLUMNS[:3], *_PRICED, *_COLUMNS[3:])
     if typed["job"] is not None or typed["hours"] is not None:
         from console.cli.planning.rank import ranked
 
         items, columns = ranked(invocation, items)
     invocation.emit_listing("pool", items[: typed["limit"]], [Column(*column) for column in columns])
-    invocation.say(
-        f"bands: share of instances reclaimed in a month; source {found.source}, snapshot {found.snapshot} "
-        f"({found.snapshot_basis}: the data may be older)"
-    )
+    if found is not None:
+        invocation.say(
+            f"bands: share of instances reclaimed in a month; source {found.source}, snapshot {found.snapshot} "
+            f"({found.snapshot_basis}: the data may be older)"
+        )
+    for name in others:
+        if not any(item["provider"] == name for item in items):
+            invocation.say(
+                f"{name}: no prices match; `reprieve pools pull --prices {name} --region R --instance TYPES`"
+            )
     return 0
 
 
-def _check_providers(text: str | None) -> None:
-    for name in (text or "aws").split(","):
-        if name.strip() != "aws":
+def _providers(text: str | None) -> list[str]:
+    names = [name.strip() for name in (text or "aws").split(",")]
+    for name in names:
+        if name not in ("aws", "azure"):
             raise UsageError(
-                f"--providers names {clean(name.strip(), limit=40)!r}; there are figures for aws only"
+                f"--providers names {clean(name, limit=40)!r}; there are figures for aws, and prices for aws and azure"
             )
+    return list(dict.fromkeys(names))
 
 
 def _kept(invocation: Invocation, found: Feed, system: str) -> list[AdvisorPool]:
@@ -101,6 +124,7 @@ def _item(pool: AdvisorPool, found: Feed, age_s: float, prices: Prices | None) -
         "rate_high_per_hour": None if high is None else rate_of_share(high, "month"),
         "discount": d,
         "discount_fraction": d,
+        "discount_basis": None if d is None else FEED_BASIS,
         "break_even_ratio": None if d is None or d < 0 else break_even_ratio(d),
         "vcpus": pool.vcpus,
         "ram_gb": pool.ram_gb,
@@ -118,6 +142,13 @@ def _item(pool: AdvisorPool, found: Feed, age_s: float, prices: Prices | None) -
 
 def pull(invocation: Invocation) -> int:
     """Refresh the copy; a silent server leaves the last good copy and says its age."""
+    if invocation.arguments["prices"] is not None:
+        from console.cli.commands import pool_prices
+
+        return pool_prices.pull(invocation)
+    for name in ("region", "instance", "os"):
+        if invocation.arguments[name] is not None:
+            raise UsageError(f"--{name} goes with --prices; the interruption figures are pulled whole")
     place = str(invocation.arguments["feed"] or advisor.DEFAULT_URL)
     cache = Path(invocation.context.cache)
     known = advisor_cache.etag(cache)

@@ -1,0 +1,87 @@
+"""The prices pulled last, in one indexed file: each with its source, its basis and when it was fetched."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from backends.clean import clean
+from backends.clouds.prices import Price
+from backends.errors import ReprieveError
+from backends.xdg import private
+
+FILE = "prices.db"
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS prices (
+    provider TEXT, region TEXT, type TEXT, system TEXT, kind TEXT, zone TEXT, usd REAL NOT NULL, since TEXT,
+    source TEXT NOT NULL, basis TEXT NOT NULL, fetched_at TEXT NOT NULL,
+    PRIMARY KEY (provider, region, type, system, kind, zone)
+) WITHOUT ROWID;
+"""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A price and when it was fetched (RFC 3339)."""
+
+    price: Price
+    fetched_at: str
+
+
+@contextlib.contextmanager
+def _open(path: Path) -> Iterator[sqlite3.Connection]:
+    connection = sqlite3.connect(path)
+    try:
+        with connection:
+            yield connection
+    except sqlite3.DatabaseError as error:
+        raise ReprieveError(
+            f"{path}: the pulled prices cannot be read ({clean(error)}); delete the file and pull again"
+        ) from None
+    finally:
+        connection.close()
+
+
+def save(cache: Path, prices: Sequence[Price], fetched_at: str) -> None:
+    """Put `prices` in place of the older ones of the same provider, region, type, system and kind; the rest stays.
+
+    A zone that no longer has a price goes: what was not told again is not known any more.
+    """
+    with _open(private(cache) / FILE) as connection:
+        connection.executescript(_SCHEMA)
+        pools = {(p.provider, p.region, p.instance_type, p.system, p.kind) for p in prices}
+        connection.executemany(
+            "DELETE FROM prices WHERE provider = ? AND region = ? AND type = ? AND system = ? AND kind = ?",
+            pools,
+        )
+        connection.executemany(
+            "INSERT OR REPLACE INTO prices VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                (p.provider, p.region, p.instance_type, p.system, p.kind, p.zone, p.usd_per_hour, p.since, p.source,
+                 p.basis, fetched_at)
+                for p in prices
+            ),
+        )  # fmt: skip
+
+
+def load(
+    cache: Path, *, providers: Sequence[str] = ("aws",), region: str | None = None, system: str = "linux"
+) -> list[Kept]:
+    """The prices of these providers, narrowed by region and system; empty when none were ever pulled."""
+    if not (cache / FILE).exists():
+        return []
+    marks = ", ".join("?" * len(providers))
+    query = (
+        f"SELECT * FROM prices WHERE provider IN ({marks}) AND system = ? AND (? IS NULL OR region = ?) "  # noqa: S608 - only question marks
+        "ORDER BY provider, region, type, kind, zone"
+    )
+    with _open(cache / FILE) as connection:
+        connection.executescript(_SCHEMA)
+        rows = connection.execute(query, (*providers, system, region, region)).fetchall()
+    return [
+        Kept(Price(provider, region_, kind_of, system_, kind, usd, zone, since, source, basis), fetched_at)
+        for provider, region_, kind_of, system_, kind, zone, usd, since, source, basis, fetched_at in rows
+    ]

@@ -1,0 +1,106 @@
+"""`reprieve pools pull --prices` and what `pools list` makes of it, as a user types them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.support.cli import reprieve
+from tests.support.fakeaws import ENVIRONMENT, fake_aws
+from tests.support.fakehttp import Asked, Reply, serving
+
+FEED = {
+    "ranges": [{"index": 0, "label": "<5%", "dots": 0, "max": 5}],
+    "instance_types": {"g6e.xlarge": {"cores": 4, "ram_gb": 32.0, "emr": False}},
+    "spot_advisor": {"us-east-1": {"Linux": {"g6e.xlarge": {"s": 50, "r": 0}}, "Windows": {}}},
+}
+PULL = ("pools", "pull", "--prices", "aws", "--region", "us-east-1", "--instance")
+
+
+def feed(home: Path) -> str:
+    path = home / "feed-2026-12.json"
+    path.write_text(json.dumps(FEED))
+    return str(path)
+
+
+def test_pulled_prices_make_the_discount_and_say_their_age_and_basis(tmp_path: Path) -> None:
+    row = {"AvailabilityZone": "us-east-1b", "InstanceType": "g6e.xlarge", "ProductDescription": "Linux/UNIX",
+           "SpotPrice": "0.7", "Timestamp": "2026-11-29T10:00:00Z"}  # fmt: skip
+    with fake_aws() as (fake, environment):
+        fake.pages = {"": {"SpotPriceHistory": [row], "NextToken": ""}}
+        fake.listed = {("us-east-1", "g6e.xlarge"): 1.861}
+        done = reprieve(tmp_path, *PULL, "g6e.xlarge,hpc6a.48xlarge", "-o", "json", environ=environment)
+        assert done.code == 0, done.err
+        items = {item["instance_type"]: item for item in json.loads(done.out)["items"]}
+        assert items["hpc6a.48xlarge"]["status"] == "no on-demand price"
+        assert items["hpc6a.48xlarge"]["discount_fraction"] is None
+        fake.pages = {"": {"SpotPriceHistory": [], "NextToken": ""}}
+        assert reprieve(tmp_path, *PULL, "hpc6a.48xlarge", environ=environment).code == 1
+        fake.refusal = (400, "ExpiredToken", "expired")
+        refused = reprieve(tmp_path, *PULL, "g6e.xlarge", "-o", "json", environ=environment)
+        assert refused.code == 4
+        assert "have expired" in json.loads(refused.err)["message"]
+    listed = reprieve(tmp_path, "pools", "list", "--feed", feed(tmp_path), "-o", "json")
+    (item,) = json.loads(listed.out)["items"]
+    assert (item["spot_usd_per_hour"], item["on_demand_usd_per_hour"], item["spot_zone"]) == (
+        0.7,
+        1.861,
+        "us-east-1b",
+    )
+    assert round(item["discount_fraction"], 4) == 0.6239
+    assert item["discount_basis"] == "prices pulled"
+    assert item["price_age_s"] >= 0
+    assert item["price_source"] == "ec2:DescribeSpotPriceHistory"
+
+
+def test_without_prices_the_feeds_saving_stands_and_nothing_is_zero(tmp_path: Path) -> None:
+    listed = reprieve(tmp_path, "pools", "list", "--feed", feed(tmp_path), "-o", "json")
+    (item,) = json.loads(listed.out)["items"]
+    assert (item["discount_fraction"], item["discount_basis"]) == (0.5, "mean saving of the feed")
+    assert (item["spot_usd_per_hour"], item["price_age_s"]) == (None, None)
+
+
+def test_azures_prices_need_no_account_and_no_feed(tmp_path: Path) -> None:
+    kind = "Standard_NC24ads_A100_v4"
+    rows = [
+        {"currencyCode": "USD", "retailPrice": usd, "armRegionName": "eastus", "armSkuName": kind, "skuName": sku,
+         "meterName": sku, "productName": "x", "unitOfMeasure": "1 Hour", "type": "Consumption"}
+        for sku, usd in (("NC24ads", 3.67), ("NC24ads Spot", 0.98))
+    ]  # fmt: skip
+
+    def answer(asked: Asked) -> Reply:
+        return 200, "application/json", json.dumps({"Items": rows, "NextPageLink": None})
+
+    asked = ("pools", "pull", "--prices", "azure", "--region", "eastus", "--instance", kind)
+    with serving(answer) as url:
+        done = reprieve(tmp_path, *asked, "--feed", url)
+        assert done.code == 0, done.err
+        assert "0.9800" in done.out
+    gone = reprieve(tmp_path, *asked, "--feed", "http://127.0.0.1:1")
+    assert gone.code == 5
+    listed = reprieve(tmp_path, "pools", "list", "--providers", "azure", "-o", "json")
+    (item,) = json.loads(listed.out)["items"]
+    assert item["pool"] == f"azure/eastus/{kind}/linux"
+    assert round(item["discount_fraction"], 3) == 0.733
+    assert item["band"] is None
+    assert item["rate_high_per_hour"] is None
+
+
+def test_what_is_missing_on_the_command_line_is_named(tmp_path: Path) -> None:
+    for words, told in (
+        (("pools", "pull", "--prices", "aws"), "--region and --instance"),
+        (("pools", "pull", "--region", "x"), "--prices"),
+        ((*PULL, "p5*"), "matches no type"),
+        (("pools", "list", "--providers", "mars"), "mars"),
+    ):
+        done = reprieve(tmp_path, *words, environ=ENVIRONMENT)
+        assert done.code == 2, done.err
+        assert told in done.err
+
+
+def test_without_boto3_the_line_says_how_to_get_it(tmp_path: Path) -> None:
+    code = "import sys; sys.modules['boto3'] = None; from console.cli.main import main; sys.exit(main())"
+    done = reprieve(tmp_path, *PULL, "g6e.xlarge", code=code)
+    assert done.code == 2
+    assert "boto3 is not installed" in done.err
+    assert "pipx inject reprieve boto3" in done.err
