@@ -234,7 +234,7 @@ def test_azures_pages_without_an_end() -> None:
 
 
 def price(kind: str, label: str, usd: float, zone: str = "", provider: str = "aws") -> Price:
-    return Price(provider, "r", kind, "linux", label, usd, zone=zone, source="s", basis="b")  # type: ignore[arg-type]
+    return Price(provider, "r", kind, "linux", label, usd, zone=zone, source="s", basis="b")  # type: ignore[arg-type]  # one of the two kinds
 
 
 def test_a_pull_replaces_what_it_asked_for_and_keeps_the_rest(tmp_path: Path) -> None:
