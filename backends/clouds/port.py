@@ -2,20 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from backends.records.node import Node
+
+State = Literal["running", "stopping", "stopped", "terminated", "unknown"]
 
 
 @dataclass(frozen=True)
 class InstanceState:
     """The provider's word on one instance. `unknown` is an answer of its own: it proves nothing."""
 
-    state: Literal["running", "stopping", "stopped", "terminated", "unknown"]
+    state: State
     reason: str  # the provider's reason code or why it could not be asked
     asked_at: str  # RFC 3339
     source: str  # which API answered, for the record of proof
+
+
+@dataclass(frozen=True)
+class Found:
+    """An instance that a provider lists; text is cleaned."""
+
+    instance: str  # the provider's id
+    name: str  # its name there; may be empty
+    pool: str  # provider/region/type/os
+    zone: str
+    spot: bool
+    state: State
+    reason: str = ""  # why it ended, in the provider's words
+    public_address: str | None = None
+    private_address: str | None = None
+    tags: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

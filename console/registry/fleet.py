@@ -59,6 +59,43 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         noun="fleet",
+        verb="discover",
+        summary="find running instances at a provider by tag and add them to the fleet's records",
+        handler="console.cli.commands.fleet_discover:discover",
+        tier=1,
+        arguments=(
+            Argument(
+                "provider", "who is asked", kind="choice", choices=("aws",), operand=True, required=True
+            ),
+            Argument("region", "the region to look in, such as us-east-1", required=True),
+            Argument(
+                "tag", "only instances with this tag, KEY=VALUE; may be repeated", required=True, many=True
+            ),
+            Argument("user", "user name for SSH (default: that of ssh_config, else yours)"),
+            Argument(
+                "address",
+                "which address SSH takes (default: the public one where there is one)",
+                kind="choice",
+                choices=("public", "private"),
+            ),
+            Argument(
+                "identity-file", "private key for these nodes (default: agent and ssh_config)", kind="path"
+            ),
+        ),
+        examples=(
+            Example(
+                "reprieve fleet discover aws --region us-east-1 --tag team=ml --user ubuntu --dry-run",
+                "what would be added, with pool and instance id",
+            ),
+        ),
+        details=(
+            "Each new node's host key is pinned as it is shown at the first contact; one that does not answer is not added. Nodes "
+            "of the fleet are told by their instance id and left as they are."
+        ),
+        formats=("table", "json", "yaml"),
+    ),
+    Command(
+        noun="fleet",
         verb="remove",
         summary="take a node out of the fleet's records; the machine is not touched",
         handler=f"{_HANDLERS}:remove",

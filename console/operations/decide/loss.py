@@ -81,6 +81,8 @@ def judge_node(witness: Witness, limits: Limits) -> NodeVerdict:
         detail = f"the provider says {cloud.state} ({cloud.reason or 'no reason given'}) and the node does not answer"
         return NodeVerdict("lost", detail, Proof("cloud", detail, cloud.source, cloud.asked_at))
     said = "no provider can be asked" if cloud is None else f"the provider says {cloud.state}"
+    if cloud is not None and cloud.state == "unknown" and cloud.reason:
+        said += f" ({cloud.reason})"
     if witness.silence_s is None:
         return NodeVerdict("unreachable", f"no answer of it is on record; {said}")
     if witness.silence_s >= limits.unreachable_s:

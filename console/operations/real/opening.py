@@ -80,13 +80,19 @@ def _truths(keys: FileKeys, who: str, clock: Clock) -> Callable[[str], Truth]:
 
 
 def _clouds(context: Context, clock: Clock) -> Callable[[Node], Cloud | None]:
+    made: dict[str, Cloud] = {}
+
     def cloud_of(node: Node) -> Cloud | None:
         """The provider that can be asked about `node`; None where none can yet."""
-        if node.provider != "practice" or context.practice_socket is None:
-            return None
-        from backends.clouds.practice.cloud import PracticeCloud
+        if node.provider == "practice" and context.practice_socket is not None:
+            from backends.clouds.practice.cloud import PracticeCloud
 
-        return PracticeCloud(context.practice_socket, clock)
+            return PracticeCloud(context.practice_socket, clock)
+        if node.provider == "aws" and node.provider not in made:
+            from backends.clouds.aws.cloud import AwsCloud
+
+            made["aws"] = AwsCloud(clock)
+        return made.get(node.provider)
 
     return cloud_of
 
