@@ -1,6 +1,6 @@
 """Rank pools for a job: expected cost to finish, chance to meet the deadline, and the rate up to which each pays.
 
-A pool is what is published of it: a band (share reclaimed in a month) and a discount, maybe a price. Figures are for the
+A pool is what is published of it: a band (share reclaimed in a month, or an hour) and a discount, maybe a price. Figures are for the
 high end of the band. What is unknown stays unknown: such a pool is listed last, with the reason.
 """
 
@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from planner.advice import bill_and_choice
 from planner.plan.costs import Bill, break_even_rate
 from planner.plan.inputs import PlanInputs
 from planner.plan.parts import finite, verdict
 
+_Band = tuple[str, Literal["month", "hour"]]  # label and basis
 _DIGITS = 5  # of a chance that rank pools: the law of the makespan has an error of about 2e-6
 
 
@@ -22,9 +23,10 @@ class Offer(NamedTuple):
     """What is known of one pool."""
 
     name: str
-    band: str | None  # label, a share per month
+    band: str | None  # label
     discount: float | None
     on_demand_usd_per_hour: float | None = None
+    basis: Literal["month", "hour"] = "month"  # what the band's share is a share per
 
 
 class Ranked(NamedTuple):
@@ -70,13 +72,13 @@ class _Bills:
 
     def __init__(self, job: PlanInputs) -> None:
         self._job = job
-        self._bills: dict[str, tuple[Bill, float | None]] = {}
-        self._limits: dict[tuple[str, float], float | None] = {}
+        self._bills: dict[_Band, tuple[Bill, float | None]] = {}
+        self._limits: dict[tuple[_Band, float], float | None] = {}
 
-    def at(self, band: str) -> tuple[Bill, float | None]:
+    def at(self, band: _Band) -> tuple[Bill, float | None]:
         """(bill, chance to finish by the job's deadline) at the high end of a band."""
         if band not in self._bills:
-            inputs = self._job._replace(band=band, band_basis="month", discount=0.0)
+            inputs = self._job._replace(band=band[0], band_basis=band[1], discount=0.0)
             bill, _, _ = bill_and_choice(inputs)
             chance = None
             if inputs.deadline is not None:
@@ -86,7 +88,7 @@ class _Bills:
             self._bills[band] = (bill, chance)
         return self._bills[band]
 
-    def limit(self, band: str, discount: float) -> float | None:
+    def limit(self, band: _Band, discount: float) -> float | None:
         """The rate up to which spot pays at the interval chosen for the band; None where it never does."""
         if (band, discount) not in self._limits:
             bill = self.at(band)[0]
@@ -103,7 +105,8 @@ def _row(job: PlanInputs, offer: Offer, bills: _Bills) -> Ranked:
     )
     if offer.band is None:
         return nothing._replace(on_demand_cost_usd=full, reason="its interruption figure is unknown")
-    bill, chance = bills.at(offer.band)
+    band = (offer.band, offer.basis)
+    bill, chance = bills.at(band)
     d, dead = offer.discount, bill.never_finishes
     row = nothing._replace(
         reclaims=None if dead else finite(bill.reclaims),
@@ -122,5 +125,5 @@ def _row(job: PlanInputs, offer: Offer, bills: _Bills) -> Ranked:
         expected_cost_usd=None
         if hours is None or offer.on_demand_usd_per_hour is None
         else job.nodes * hours * offer.on_demand_usd_per_hour,
-        break_even_rate_per_hour=bills.limit(offer.band, d),
+        break_even_rate_per_hour=bills.limit(band, d),
     )

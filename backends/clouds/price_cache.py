@@ -1,4 +1,4 @@
-"""The prices pulled last, in one indexed file: each with its source, its basis and when it was fetched."""
+"""Prices and interruption figures pulled last, in one indexed file: each with source, basis and when it was fetched."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from backends.clean import clean
+from backends.clouds.figures import Figure
 from backends.clouds.prices import Price
 from backends.errors import ReprieveError
 from backends.xdg import private
@@ -19,6 +20,11 @@ CREATE TABLE IF NOT EXISTS prices (
     provider TEXT, region TEXT, type TEXT, system TEXT, kind TEXT, zone TEXT, usd REAL NOT NULL, since TEXT,
     source TEXT NOT NULL, basis TEXT NOT NULL, fetched_at TEXT NOT NULL,
     PRIMARY KEY (provider, region, type, system, kind, zone)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS figures (
+    provider TEXT, region TEXT, type TEXT, label TEXT NOT NULL, source TEXT NOT NULL, basis TEXT NOT NULL,
+    fetched_at TEXT NOT NULL,
+    PRIMARY KEY (provider, region, type)
 ) WITHOUT ROWID;
 """
 
@@ -85,3 +91,39 @@ def load(
         Kept(Price(provider, region_, kind_of, system_, kind, usd, zone, since, source, basis), fetched_at)
         for provider, region_, kind_of, system_, kind, zone, usd, since, source, basis, fetched_at in rows
     ]
+
+
+@dataclass(frozen=True)
+class KeptFigure:
+    """An interruption figure and when it was fetched (RFC 3339)."""
+
+    figure: Figure
+    fetched_at: str
+
+
+def save_figures(cache: Path, provider: str, figures: Sequence[Figure], fetched_at: str) -> None:
+    """Put `figures` in place of all older ones of the provider, whole or not at all."""
+    with _open(private(cache) / FILE) as connection:
+        connection.executescript(_SCHEMA)
+        connection.execute("DELETE FROM figures WHERE provider = ?", (provider,))
+        connection.executemany(
+            "INSERT OR REPLACE INTO figures VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (
+                (f.provider, f.region, f.instance_type, f.label, f.source, f.basis, fetched_at)
+                for f in figures
+            ),
+        )
+
+
+def load_figures(cache: Path, provider: str, region: str | None = None) -> dict[tuple[str, str], KeptFigure]:
+    """The provider's figures by (region, type in lower case), narrowed by region; empty when none were pulled."""
+    if not (cache / FILE).exists():
+        return {}
+    query = "SELECT * FROM figures WHERE provider = ? AND (? IS NULL OR region = ?)"
+    with _open(cache / FILE) as connection:
+        connection.executescript(_SCHEMA)
+        rows = connection.execute(query, (provider, region, region)).fetchall()
+    return {
+        (place, kind): KeptFigure(Figure(told, place, kind, label, source, basis), fetched_at)
+        for told, place, kind, label, source, basis, fetched_at in rows
+    }

@@ -23,6 +23,12 @@ COMMANDS: tuple[Command, ...] = (
             Argument("max-band", "only pools whose band ends at or below this share (10%)", kind="fraction"),
             Argument("providers", "these providers, comma separated (default aws): aws, azure"),
             Argument(
+                "eviction-basis",
+                "what Azure's eviction share is a share per: month or hour (default: no rate follows from it)",
+                kind="choice",
+                choices=("month", "hour"),
+            ),
+            Argument(
                 "gpu", "only types with this GPU and count, MODEL:N (H100:8); unknown types are left out"
             ),
             Argument(
@@ -69,6 +75,12 @@ COMMANDS: tuple[Command, ...] = (
             Argument(
                 "prices",
                 "pull spot and on-demand prices of this provider instead of the interruption figures",
+                kind="choice",
+                choices=("aws", "azure"),
+            ),
+            Argument(
+                "figures",
+                "whose interruption figures (default aws); azure: from a file of `az graph query`, or with a token",
                 kind="choice",
                 choices=("aws", "azure"),
             ),

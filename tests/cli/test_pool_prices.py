@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from backends.clouds import price_cache
+from backends.clouds.prices import Price
 from tests.support.cli import reprieve
 from tests.support.fakeaws import ENVIRONMENT, fake_aws
 from tests.support.fakehttp import Asked, Reply, serving
@@ -84,6 +89,44 @@ def test_azures_prices_need_no_account_and_no_feed(tmp_path: Path) -> None:
     assert round(item["discount_fraction"], 3) == 0.733
     assert item["band"] is None
     assert item["rate_high_per_hour"] is None
+
+
+def test_azures_eviction_share_is_shown_and_makes_a_rate_only_when_its_basis_is_chosen(
+    tmp_path: Path,
+) -> None:
+    kind = "Standard_ND96isr_H100_v5"
+    price_cache.save(
+        tmp_path / "cache/reprieve",
+        [Price("azure", "eastus", kind, "linux", "spot", 20.0), Price("azure", "eastus", kind, "linux", "on_demand", 98.0),
+         Price("azure", "eastus", "Standard_D4", "linux", "on_demand", 0.2)],
+        "2026-12-01T00:00:00Z",
+    )  # fmt: skip
+    figures = tmp_path / "rates.json"
+    figures.write_text(
+        json.dumps({"data": [{"skuName": kind.lower(), "location": "eastus", "spotEvictionRate": "5-10"}]})
+    )
+    assert reprieve(tmp_path, "pools", "pull", "--figures", "azure").code == 4  # no token
+    assert reprieve(tmp_path, "pools", "pull", "--figures", "azure", "--feed", str(figures)).code == 0
+
+    def listed(*words: str) -> dict[str, Any]:
+        done = reprieve(
+            tmp_path, "pools", "list", "--providers", "azure", "--gpu", "H100:8", *words, "-o", "json"
+        )
+        (item,) = json.loads(done.out)["items"]
+        assert item["instance_type"] == kind
+        assert (item["band"], item["gpu_count"]) == ("5-10", 8)
+        return dict(item)
+
+    plain = listed()
+    assert (plain["rate_high_per_hour"], plain["band_basis"]) == (None, None)
+    assert any("28 days" in note for note in plain["notes"])
+    assert listed("--eviction-basis", "hour")["rate_high_per_hour"] == pytest.approx(0.10536, abs=1e-5)
+    assert listed("--eviction-basis", "month")["rate_high_per_hour"] == pytest.approx(0.10536 / 720, abs=1e-8)
+    job = ("--hours", "24", "--lost", "10m")
+    assert listed(*job)["reason"] == "its interruption figure is unknown"
+    by_hour, by_month = (listed(*job, "--eviction-basis", basis) for basis in ("hour", "month"))
+    assert by_hour["billed_hours"] > by_month["billed_hours"] > 24
+    assert by_hour["rank"] == 1
 
 
 def test_what_is_missing_on_the_command_line_is_named(tmp_path: Path) -> None:

@@ -1,17 +1,18 @@
-"""`reprieve pools pull --prices`: spot and on-demand prices of a provider into the cache."""
+"""`reprieve pools pull --prices` and `--figures azure`: prices and eviction figures into the cache."""
 
 from __future__ import annotations
 
 import fnmatch
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from backends.clean import clean
 from backends.clock import format_utc
 from backends.clouds import price_cache
-from backends.clouds.aws import advisor_cache
+from backends.clouds.aws import advisor_cache, feed
 from backends.clouds.prices import PoolPrices, Price, by_pool, status
-from backends.errors import UsageError
+from backends.errors import CredentialsError, UsageError
 
 if TYPE_CHECKING:
     from console.cli.invocation import Invocation
@@ -100,3 +101,33 @@ def _text(document: dict[str, Any]) -> str:
         for row in document["items"]
     ]
     return "\n".join([head, *lines])
+
+
+def pull_azure_figures(invocation: Invocation) -> int:
+    """Azure's eviction figures, from a file or with a token; what was pulled before stays when nothing comes."""
+    from backends.clouds.azure import eviction
+
+    place = invocation.arguments["feed"]
+    if place is not None and not str(place).startswith(("http://", "https://")):
+        found = eviction.parse(feed.fetch(str(place), invocation.clock).data or b"", clean(place))
+    else:
+        token = os.environ.get(eviction.TOKEN_VARIABLE, "").strip()
+        if not token:
+            raise CredentialsError(
+                f"Azure Resource Graph needs a token in {eviction.TOKEN_VARIABLE}",
+                hint="`az account get-access-token --query accessToken -o tsv`, or --feed FILE with what `az graph query` printed",
+            )
+        found = eviction.fetch(str(place or eviction.DEFAULT_URL), token)
+    fetched_at = format_utc(invocation.clock.wall())
+    if not invocation.dry_run and found:
+        price_cache.save_figures(Path(invocation.context.cache), "azure", found, fetched_at)
+    document = {
+        "schema": "reprieve/figure-pull/v1",
+        "provider": "azure",
+        "source": found[0].source if found else None,
+        "basis": eviction.BASIS,
+        "pools": len(found),
+        "fetched_at": fetched_at,
+    }
+    invocation.emit(document)
+    return 0 if found else 1

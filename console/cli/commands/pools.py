@@ -13,7 +13,7 @@ from backends.clouds.prices_file import Prices, read_prices
 from backends.errors import UnreachableError, UsageError
 from console.cli.cells import Column
 from console.cli.planning.feed import open_feed, parsed
-from console.cli.planning.prices import FEED_BASIS, join, others_from_prices, pulled
+from console.cli.planning.prices import FEED_BASIS, azure_rows, join, pulled
 from planner.economics import break_even_ratio
 from planner.hazards import rate_of_share
 
@@ -56,12 +56,19 @@ def list_pools(invocation: Invocation) -> int:
         items = [_item(pool, found, age, prices) for pool in _kept(invocation, found, system)]
         if not items and found.pools:
             invocation.say(f"no pool matches; {len(found.pools)} pools are in {found.source}")
-    others = [name for name in providers if name != "aws"]
-    items += others_from_prices(priced, others, typed)
+    if "azure" in providers:
+        rows = azure_rows(Path(invocation.context.cache), priced, typed, wall)
+        if not rows:
+            invocation.say(
+                "azure: no prices match; `reprieve pools pull --prices azure --region R --instance TYPES`"
+            )
+        items += rows
     items = [join(item, priced.get(item["pool"]), fetched.get(item["pool"]), wall) for item in items]
     columns = _COLUMNS
     if any(item["spot_usd_per_hour"] is not None for item in items):
         columns = (*_COLUMNS[:3], *_PRICED, *_COLUMNS[3:])
+    if "azure" in providers:  # its shares are not all per month
+        columns = (columns[0], ("band", "BAND"), ("band_basis", "SHARE PER"), *columns[2:])
     if typed["job"] is not None or typed["hours"] is not None:
         from console.cli.planning.rank import ranked
 
@@ -72,11 +79,6 @@ def list_pools(invocation: Invocation) -> int:
             f"bands: share of instances reclaimed in a month; source {found.source}, snapshot {found.snapshot} "
             f"({found.snapshot_basis}: the data may be older)"
         )
-    for name in others:
-        if not any(item["provider"] == name for item in items):
-            invocation.say(
-                f"{name}: no prices match; `reprieve pools pull --prices {name} --region R --instance TYPES`"
-            )
     return 0
 
 
@@ -85,7 +87,7 @@ def _providers(text: str | None) -> list[str]:
     for name in names:
         if name not in ("aws", "azure"):
             raise UsageError(
-                f"--providers names {clean(name, limit=40)!r}; there are figures for aws, and prices for aws and azure"
+                f"--providers names {clean(name, limit=40)!r}; there are figures and prices for aws and azure"
             )
     return list(dict.fromkeys(names))
 
@@ -142,10 +144,14 @@ def _item(pool: AdvisorPool, found: Feed, age_s: float, prices: Prices | None) -
 
 def pull(invocation: Invocation) -> int:
     """Refresh the copy; a silent server leaves the last good copy and says its age."""
-    if invocation.arguments["prices"] is not None:
+    if invocation.arguments["prices"] is not None or invocation.arguments["figures"] == "azure":
         from console.cli.commands import pool_prices
 
-        return pool_prices.pull(invocation)
+        return (
+            pool_prices.pull(invocation)
+            if invocation.arguments["prices"]
+            else pool_prices.pull_azure_figures(invocation)
+        )
     for name in ("region", "instance", "os"):
         if invocation.arguments[name] is not None:
             raise UsageError(f"--{name} goes with --prices; the interruption figures are pulled whole")

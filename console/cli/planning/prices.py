@@ -5,13 +5,16 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from backends.clock import parse_utc
 from backends.clouds import price_cache
-from backends.clouds.price_cache import Kept
+from backends.clouds.aws.gpus import parse_gpu
+from backends.clouds.azure import gpus as azure_gpus
+from backends.clouds.price_cache import Kept, KeptFigure
 from backends.clouds.prices import PoolPrices, by_pool
 from planner.economics import break_even_ratio
+from planner.hazards import band_edges, rate_of_share
 
 FEED_BASIS = "mean saving of the feed"
 PRICE_BASIS = "prices pulled"
@@ -53,22 +56,62 @@ def price_fields(prices: PoolPrices | None, fetched_at: str | None, wall: float)
     }
 
 
-def others_from_prices(
-    priced: dict[str, PoolPrices], providers: Sequence[str], typed: dict[str, Any]
+def azure_rows(
+    cache: Path, priced: dict[str, PoolPrices], typed: dict[str, Any], wall: float
 ) -> list[dict[str, Any]]:
-    """Rows of providers whose interruption figures we do not have: band and rate are null, which is not 0."""
+    """Rows of Azure's types that have a price, with the eviction figure where one was pulled.
+
+    The figure's label is shown as it is. What it is a share of Azure tells in two ways, so a rate follows only from
+    --eviction-basis; without a figure band and rate are null, which is not 0.
+    """
+    wanted = None if typed["gpu"] is None else parse_gpu(typed["gpu"])
+    figures = price_cache.load_figures(cache, "azure", typed["region"])
     rows = []
     for pool in sorted(priced):
         provider, region, kind, system = pool.split("/")
-        wanted = typed["instance"]
-        if provider in providers and (wanted is None or fnmatch.fnmatchcase(kind, wanted)):
-            rows.append(
-                {
-                    "name": pool, "pool": pool, "provider": provider, "region": region, "instance_type": kind, "os": system,
-                    **dict.fromkeys(_UNKNOWN), "notes": ["no interruption figure is known"], "source": "prices",
-                }
-            )  # fmt: skip
-    return rows if typed["max_band"] is None and typed["gpu"] is None else []
+        gpu = azure_gpus.GPUS.get(kind.lower())
+        fits = wanted is None or (gpu is not None and gpu[0] == wanted[0] and wanted[1] in (None, gpu[1]))
+        named = typed["instance"] is None or fnmatch.fnmatchcase(kind, typed["instance"])
+        if provider != "azure" or not named or not fits:
+            continue
+        figure = figures.get((region.lower(), kind.lower()))
+        row = {
+            "name": pool, "pool": pool, "provider": provider, "region": region, "instance_type": kind, "os": system,
+            **dict.fromkeys(_UNKNOWN), "gpu": None if gpu is None else gpu[0], "gpu_count": None if gpu is None else gpu[1],
+            **_figure_fields(figure, typed["eviction_basis"], wall),
+        }  # fmt: skip
+        high = row["band_high_fraction"]
+        if typed["max_band"] is None or (high is not None and high <= typed["max_band"] + 1e-12):
+            rows.append(row)
+    return rows
+
+
+def _figure_fields(
+    kept: KeptFigure | None, basis: Literal["month", "hour"] | None, wall: float
+) -> dict[str, Any]:
+    if kept is None:
+        return {"notes": ["no interruption figure was pulled"], "source": "prices"}
+    fields: dict[str, Any] = {
+        "band": kept.figure.label,
+        "source": kept.figure.source,
+        "fetched_at": kept.fetched_at,
+        "age_s": round(max(0.0, wall - parse_utc(kept.fetched_at)), 3),
+        "notes": [kept.figure.basis],
+    }
+    try:
+        low, high = band_edges(kept.figure.label)
+    except ValueError:
+        return {**fields, "notes": [f"the band {kept.figure.label!r} is not understood"]}
+    if basis is None:
+        return {**fields, "notes": [*fields["notes"], "no rate without --eviction-basis"]}
+    return {
+        **fields,
+        "band_basis": basis,
+        "band_low_fraction": low,
+        "band_high_fraction": high,
+        "rate_low_per_hour": rate_of_share(low, basis),
+        "rate_high_per_hour": rate_of_share(high, basis),
+    }
 
 
 def join(

@@ -20,7 +20,7 @@ def ranked(invocation: Invocation, items: list[dict[str, Any]]) -> tuple[list[di
     job = _job(invocation)
     offers = [
         Offer(item["name"], item["band"] if item["band_high_fraction"] is not None else None, item["discount"],
-              item["on_demand_usd_per_hour"])
+              item["on_demand_usd_per_hour"], item["band_basis"] or "month")
         for item in items
     ]  # fmt: skip
     by_deadline = invocation.arguments["by"] == "deadline"
@@ -57,11 +57,12 @@ def _job(invocation: Invocation) -> PlanInputs:
 
 def _columns(rows: list[dict[str, Any]]) -> Columns:
     priced = any(row["expected_cost_usd"] is not None for row in rows)
+    monthly = all(row["band_basis"] == "month" for row in rows)
     dated = any(row["p_finish"] is not None for row in rows)
     return (
         ("rank", "RANK"),
         ("name", "POOL"),
-        ("band", "BAND/MONTH"),
+        *((("band", "BAND/MONTH"),) if monthly else (("band", "BAND"), ("band_basis", "SHARE PER"))),
         ("discount_fraction", "DISCOUNT"),
         *((("expected_cost_usd", "COST USD"), ("on_demand_cost_usd", "ON DEMAND USD")) if priced else ()),
         ("cost_in_on_demand_hours", "COST, ON-DEMAND H", priced),
