@@ -21,7 +21,7 @@ COMMANDS: tuple[Command, ...] = (
             Argument("instance", "only instance types that match this pattern (p5*)"),
             Argument("os", "operating system (default linux)", kind="choice", choices=("linux", "windows")),
             Argument("max-band", "only pools whose band ends at or below this share (10%)", kind="fraction"),
-            Argument("providers", "these providers, comma separated (default aws): aws, azure"),
+            Argument("providers", "these, comma separated (default aws): aws, azure, gcp, runpod, vast"),
             Argument(
                 "eviction-basis",
                 "what Azure's eviction share is a share per: month or hour (default: no rate follows from it)",
@@ -74,9 +74,9 @@ COMMANDS: tuple[Command, ...] = (
             Argument("feed", "a file or URL (default: the provider's public feed)", kind="path"),
             Argument(
                 "prices",
-                "pull spot and on-demand prices of this provider instead of the interruption figures",
+                "spot and on-demand prices of this provider instead: asked for (aws, azure), or from a table by --feed",
                 kind="choice",
-                choices=("aws", "azure"),
+                choices=("aws", "azure", "gcp", "runpod", "vast"),
             ),
             Argument(
                 "figures",
@@ -102,6 +102,10 @@ COMMANDS: tuple[Command, ...] = (
             Example(
                 "reprieve pools pull --prices aws --region us-east-1 --instance p5.48xlarge,g6e.12xlarge",
                 "prices in force, for `pools list`; needs boto3 and credentials",
+            ),
+            Example(
+                "reprieve pools pull --prices gcp --feed prices.csv.gz",
+                "from a table with columns region, instance_type, spot_usd_per_hour, on_demand_usd_per_hour",
             ),
         ),
         details=(

@@ -195,7 +195,7 @@ def test_pools_ranked_for_a_job(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--gpu", "H900:8"), "MODEL:N"), (("--gpu", "H100:0"), "MODEL:N"), (("--providers", "mars"), "aws and azure"),
+        (("--gpu", "H900:8"), "MODEL:N"), (("--gpu", "H100:0"), "MODEL:N"), (("--providers", "mars"), "aws, azure, gcp"),
         (("--hours", "24"), "what does a reclaim cost"), (("--prices", "/nowhere.csv"), "cannot be read"),
         (("--hours", "0", "--lost", "1m"), "--hours"),
     ],

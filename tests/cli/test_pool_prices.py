@@ -11,6 +11,7 @@ import pytest
 from backends.clouds import price_cache
 from backends.clouds.prices import Price
 from tests.support.cli import reprieve
+from tests.support.data import data
 from tests.support.fakeaws import ENVIRONMENT, fake_aws
 from tests.support.fakehttp import Asked, Reply, serving
 
@@ -127,6 +128,34 @@ def test_azures_eviction_share_is_shown_and_makes_a_rate_only_when_its_basis_is_
     by_hour, by_month = (listed(*job, "--eviction-basis", basis) for basis in ("hour", "month"))
     assert by_hour["billed_hours"] > by_month["billed_hours"] > 24
     assert by_hour["rank"] == 1
+
+
+def test_pools_of_three_providers_from_files(tmp_path: Path) -> None:
+    advisor = str(data("spot-advisor", "spot-advisor-2025-06.json.gz"))
+    google = str(data("spot-price", "gcp_all_machines_2026-07-30.csv.gz"))
+    assert reprieve(tmp_path, "pools", "pull", "--feed", advisor).code == 0
+    assert reprieve(tmp_path, "pools", "pull", "--prices", "gcp", "--feed", google).code == 0
+    azure = tmp_path / "azure.csv"
+    azure.write_text(
+        "region,instance_type,spot_usd_per_hour,on_demand_usd_per_hour\neastus,Standard_ND96isr_H100_v5,39.3,98.32\n"
+    )
+    assert reprieve(tmp_path, "pools", "pull", "--prices", "azure", "--feed", str(azure)).code == 0
+    listed = reprieve(
+        tmp_path, "pools", "list", "--providers", "aws,gcp,azure", "--gpu", "H100:8", "-o", "json"
+    )
+    items = json.loads(listed.out)["items"]
+    assert {item["provider"] for item in items} == {"aws", "gcp", "azure"}
+    assert {(item["gpu"], item["gpu_count"]) for item in items} == {("H100", 8)}
+    for item in items:
+        if item["provider"] == "aws":
+            assert item["band_basis"] == "month"
+            assert item["age_s"] >= 0
+        else:
+            assert (item["band"], item["rate_high_per_hour"]) == (None, None)
+            assert item["price_basis"] == "table of the user"
+            assert item["price_age_s"] >= 0
+            assert item["discount_basis"] == "prices pulled"
+    assert reprieve(tmp_path, "pools", "pull", "--prices", "vast").code == 2
 
 
 def test_what_is_missing_on_the_command_line_is_named(tmp_path: Path) -> None:

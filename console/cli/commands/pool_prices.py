@@ -11,17 +11,27 @@ from backends.clean import clean
 from backends.clock import format_utc
 from backends.clouds import price_cache
 from backends.clouds.aws import advisor_cache, feed
+from backends.clouds.price_table import read_table
 from backends.clouds.prices import PoolPrices, Price, by_pool, status
 from backends.errors import CredentialsError, UsageError
 
 if TYPE_CHECKING:
     from console.cli.invocation import Invocation
 
+ASKED = ("aws", "azure")  # providers whose prices we can ask for
+
 
 def pull(invocation: Invocation) -> int:
     """Ask the provider, keep what it told, say for each type what is missing; 1 when nothing asked for has a price."""
     typed = invocation.arguments
     provider, region, system = str(typed["prices"]), typed["region"], typed["os"] or "linux"
+    if typed["feed"] is not None and not str(typed["feed"]).startswith(("http://", "https://")):
+        return _pull_table(invocation, provider, system)
+    if provider not in ASKED:
+        raise UsageError(
+            f"--prices {provider}: nobody is asked for these in this version",
+            hint="give a table with --feed FILE.csv",
+        )
     if not region or not typed["instance"]:
         raise UsageError(
             f"--prices {provider} needs --region and --instance",
@@ -44,6 +54,26 @@ def pull(invocation: Invocation) -> int:
     }
     invocation.emit(document, _text)
     return 0 if any(row["status"] == "ok" for row in rows) else 1
+
+
+def _pull_table(invocation: Invocation, provider: str, system: str) -> int:
+    """Prices from the user's table: all of it, whatever region and type."""
+    place = str(invocation.arguments["feed"])
+    found = read_table(feed.fetch(place, invocation.clock).data or b"", clean(place), provider, system)
+    fetched_at = format_utc(invocation.clock.wall())
+    if not invocation.dry_run and found:
+        price_cache.save(Path(invocation.context.cache), found, fetched_at)
+    pools = by_pool(found)
+    document = {
+        "schema": "reprieve/price-table-pull/v1",
+        "provider": provider,
+        "source": clean(place),
+        "pools": len(pools),
+        "priced": sum(status(prices) == "ok" for prices in pools.values()),
+        "fetched_at": fetched_at,
+    }
+    invocation.emit(document)
+    return 0 if document["priced"] else 1
 
 
 def _types(invocation: Invocation, provider: str, region: str, system: str) -> list[str]:

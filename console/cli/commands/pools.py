@@ -13,7 +13,7 @@ from backends.clouds.prices_file import Prices, read_prices
 from backends.errors import UnreachableError, UsageError
 from console.cli.cells import Column
 from console.cli.planning.feed import open_feed, parsed
-from console.cli.planning.prices import FEED_BASIS, azure_rows, join, pulled
+from console.cli.planning.prices import FEED_BASIS, join, priced_rows, pulled
 from planner.economics import break_even_ratio
 from planner.hazards import rate_of_share
 
@@ -33,6 +33,7 @@ _COLUMNS: tuple[tuple[Any, ...], ...] = (
     ("rate_high_per_hour", "RATE HIGH/H", True),
     ("source", "SOURCE", True),
 )  # key, header, only with -o wide
+PRICED = ("aws", "azure", "gcp", "runpod", "vast")
 _PRICED: tuple[tuple[Any, ...], ...] = (
     ("spot_usd_per_hour", "SPOT USD/H"),
     ("price_age_s", "PRICE AGE S", True),
@@ -56,18 +57,18 @@ def list_pools(invocation: Invocation) -> int:
         items = [_item(pool, found, age, prices) for pool in _kept(invocation, found, system)]
         if not items and found.pools:
             invocation.say(f"no pool matches; {len(found.pools)} pools are in {found.source}")
-    if "azure" in providers:
-        rows = azure_rows(Path(invocation.context.cache), priced, typed, wall)
+    for name in providers:
+        if name == "aws":
+            continue
+        rows = priced_rows(name, Path(invocation.context.cache), priced, typed, wall)
         if not rows:
-            invocation.say(
-                "azure: no prices match; `reprieve pools pull --prices azure --region R --instance TYPES`"
-            )
+            invocation.say(f"{name}: no prices match; pull some with `reprieve pools pull --prices {name}`")
         items += rows
     items = [join(item, priced.get(item["pool"]), fetched.get(item["pool"]), wall) for item in items]
     columns = _COLUMNS
     if any(item["spot_usd_per_hour"] is not None for item in items):
         columns = (*_COLUMNS[:3], *_PRICED, *_COLUMNS[3:])
-    if "azure" in providers:  # its shares are not all per month
+    if providers != ["aws"]:  # others' shares are not all per month
         columns = (columns[0], ("band", "BAND"), ("band_basis", "SHARE PER"), *columns[2:])
     if typed["job"] is not None or typed["hours"] is not None:
         from console.cli.planning.rank import ranked
@@ -85,9 +86,9 @@ def list_pools(invocation: Invocation) -> int:
 def _providers(text: str | None) -> list[str]:
     names = [name.strip() for name in (text or "aws").split(",")]
     for name in names:
-        if name not in ("aws", "azure"):
+        if name not in PRICED:
             raise UsageError(
-                f"--providers names {clean(name, limit=40)!r}; there are figures and prices for aws and azure"
+                f"--providers names {clean(name, limit=40)!r}; one of {', '.join(PRICED)} is expected"
             )
     return list(dict.fromkeys(names))
 

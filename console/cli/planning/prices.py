@@ -10,7 +10,7 @@ from typing import Any, Literal
 from backends.clock import parse_utc
 from backends.clouds import price_cache
 from backends.clouds.aws.gpus import parse_gpu
-from backends.clouds.azure import gpus as azure_gpus
+from backends.clouds.gpus import gpu_of
 from backends.clouds.price_cache import Kept, KeptFigure
 from backends.clouds.prices import PoolPrices, by_pool
 from planner.economics import break_even_ratio
@@ -56,23 +56,23 @@ def price_fields(prices: PoolPrices | None, fetched_at: str | None, wall: float)
     }
 
 
-def azure_rows(
-    cache: Path, priced: dict[str, PoolPrices], typed: dict[str, Any], wall: float
+def priced_rows(
+    provider: str, cache: Path, priced: dict[str, PoolPrices], typed: dict[str, Any], wall: float
 ) -> list[dict[str, Any]]:
-    """Rows of Azure's types that have a price, with the eviction figure where one was pulled.
+    """Rows of a provider other than AWS: its types that have a price, with Azure's eviction figure where one was pulled.
 
-    The figure's label is shown as it is. What it is a share of Azure tells in two ways, so a rate follows only from
+    That figure's label is shown as it is. What it is a share of Azure tells in two ways, so a rate follows only from
     --eviction-basis; without a figure band and rate are null, which is not 0.
     """
     wanted = None if typed["gpu"] is None else parse_gpu(typed["gpu"])
-    figures = price_cache.load_figures(cache, "azure", typed["region"])
+    figures = price_cache.load_figures(cache, provider, typed["region"])
     rows = []
     for pool in sorted(priced):
-        provider, region, kind, system = pool.split("/")
-        gpu = azure_gpus.GPUS.get(kind.lower())
+        whose, region, kind, system = pool.split("/")
+        gpu = gpu_of(provider, kind)
         fits = wanted is None or (gpu is not None and gpu[0] == wanted[0] and wanted[1] in (None, gpu[1]))
         named = typed["instance"] is None or fnmatch.fnmatchcase(kind, typed["instance"])
-        if provider != "azure" or not named or not fits:
+        if whose != provider or not named or not fits:
             continue
         figure = figures.get((region.lower(), kind.lower()))
         row = {
@@ -90,7 +90,7 @@ def _figure_fields(
     kept: KeptFigure | None, basis: Literal["month", "hour"] | None, wall: float
 ) -> dict[str, Any]:
     if kept is None:
-        return {"notes": ["no interruption figure was pulled"], "source": "prices"}
+        return {"notes": ["no interruption figure is known"], "source": "prices"}
     fields: dict[str, Any] = {
         "band": kept.figure.label,
         "source": kept.figure.source,
