@@ -238,6 +238,29 @@ def test_a_notice_brings_one_final_save(make_node: Make, fleet: Fleet) -> None:
         metadata.close()
 
 
+def test_a_window_that_has_room_brings_a_save_at_once_and_a_last_one(make_node: Make, fleet: Fleet) -> None:
+    metadata = Metadata()
+    try:
+        node = make_node(REPRIEVE_METADATA_URL=metadata.url)
+        start(node, fleet, interval_s=3600.0)
+        wait_for("the trial", lambda: node.checkpoint() == "1.1")
+        deadline = time.time() + 12
+        notice = {"action": "terminate", "time": format_utc(deadline)}
+        metadata.answers[ACTION] = (200, json.dumps(notice).encode())
+        wait_for("the last save", lambda: node.checkpoint() == "1.3", 60)
+        told = {
+            event["data"]["plan"]: event["data"]
+            for event in node.events()
+            if event["kind"] == "notice.final_save"
+        }
+        assert set(told) == {"now_and_later", "last"}
+        assert told["last"]["window_s"] < told["last"]["save_s"] / 0.7 + 2.0
+        time.sleep(1.0)
+        assert node.checkpoint() == "1.3"
+    finally:
+        metadata.close()
+
+
 def test_protect_pause_set_and_forget(make_node: Make, fleet: Fleet) -> None:
     import subprocess
 
