@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
+from backends.clouds.aws import calls
 from tests.support.fakeaws import ENVIRONMENT
 
 REGION = "us-east-1"
@@ -25,14 +26,16 @@ def moto_server() -> Iterator[dict[str, str]]:
         server.start()
     host, port = server.get_host_and_port()
     request = urllib.request.Request(f"http://{host}:{port}/moto-api/reset", method="POST")
-    with urllib.request.urlopen(request, timeout=20):  # its instances are the process's, not the server's
+    with urllib.request.urlopen(request, timeout=120):  # its instances are the process's, not the server's
         pass
     kept = dict(os.environ)
+    patience, calls.READ_S = calls.READ_S, 120.0  # its first answers take long on a busy machine
     environment = {**ENVIRONMENT, "AWS_ENDPOINT_URL": f"http://{host}:{port}"}
     os.environ.update(environment)
     try:
         yield environment
     finally:
+        calls.READ_S = patience
         os.environ.clear()
         os.environ.update(kept)
         server.stop()
