@@ -36,6 +36,7 @@ def test_the_life_of_a_job_under_notices(fleet: Lab) -> None:
     a_window_that_fits(fleet)
     a_window_too_short(fleet)
     fleet.moves("long")
+    assert fleet.show("long")["epoch"] == 3
 
 
 def notices_cannot_be_read(fleet: Lab) -> None:
