@@ -17,6 +17,7 @@ from backends.records.job import Job
 from backends.store import layout
 from backends.store.commit import Committed, Committer, SaveSource, SourceFile
 from backends.store.fetch import fetch
+from backends.store.fileops import FileOps, RealOps
 from backends.store.fleetkey import VerifyKey
 from backends.store.lineage import Lineage, read_lineage
 from backends.store.open import open_store
@@ -32,14 +33,22 @@ class StoreVault:
     """One job's view of its store."""
 
     def __init__(
-        self, store: ObjectStore, job: Job, grant: Grant, clock: Clock, fingerprint: Fingerprint
+        self,
+        store: ObjectStore,
+        job: Job,
+        grant: Grant,
+        clock: Clock,
+        fingerprint: Fingerprint,
+        tables: FileOps | None = None,
     ) -> None:
+        """`tables` is this node's directory of page tables; without one every save is a full one."""
         self._store = store
         self._job = job
         self._key = JobKey.from_hex(grant.key)
         self._verify_key = VerifyKey.from_hex(grant.verify_key)
         self._clock = clock
         self._fingerprint = fingerprint
+        self._tables = tables
 
     def ship(self, shipment: Shipment, epoch: int) -> Receipt:
         """Commit a save under the next free seq of `epoch`."""
@@ -145,13 +154,15 @@ class StoreVault:
         return read_lineage(self._store, self._job.uid, self._verify_key)
 
     def _committer(self, epoch: int) -> Committer:
-        return Committer(self._store, self._job.uid, epoch, self._key, self._verify_key, self._clock)
+        return Committer(
+            self._store, self._job.uid, epoch, self._key, self._verify_key, self._clock, tables=self._tables
+        )
 
 
-def opener(clock: Clock, fingerprint: Fingerprint) -> Callable[[Job, Grant], StoreVault]:
-    """What opens a job's vault from its grant."""
+def opener(clock: Clock, fingerprint: Fingerprint, tables: Path) -> Callable[[Job, Grant], StoreVault]:
+    """What opens a job's vault from its grant; `tables` is this node's directory of page tables."""
 
     def open_vault(job: Job, grant: Grant) -> StoreVault:
-        return StoreVault(open_store(grant.store), job, grant, clock, fingerprint)
+        return StoreVault(open_store(grant.store), job, grant, clock, fingerprint, RealOps(tables))
 
     return open_vault

@@ -14,7 +14,8 @@ from backends.errors import DamagedError, FullError, StoreError
 from backends.ids import CheckpointId
 from backends.records.manifest import Manifest
 from backends.store.fileops import FileOps, RealOps
-from backends.store.format.index import ZERO, Extent, Frame, Index, Stream, decode_index, zero_page
+from backends.store.format.extents import ZERO, Extent, spans
+from backends.store.format.index import Frame, Index, Stream, decode_index
 from backends.store.format.manifests import load_manifest
 from backends.store.format.packs import FrameReader, open_frame
 from backends.store.port import ObjectStore
@@ -79,20 +80,24 @@ class CheckpointReader:
 
     def _extent(self, stream: Stream, extent: Extent) -> Iterator[bytes | memoryview]:
         if extent.frame == ZERO:
-            for at in range(0, extent.length, len(_ZEROS)):
-                yield _ZEROS[: min(len(_ZEROS), extent.length - at)]
+            yield from _zeros(extent.length)
             return
         plain = memoryview(self.frames.plain(extent.frame))
         if not stream.zero:
             yield plain[extent.at : extent.at + extent.length]
             return
         size, at = stream.page_size, extent.at
-        for page in range(extent.offset // size, (extent.offset + extent.length) // size):
-            if zero_page(stream, page):
-                yield bytes(size)
+        for zero, pages in spans(stream.zero, extent.offset // size, extent.length // size):
+            if zero:
+                yield from _zeros(pages * size)
             else:
-                yield plain[at : at + size]
-                at += size
+                yield plain[at : at + pages * size]
+                at += pages * size
+
+
+def _zeros(length: int) -> Iterator[bytes]:
+    for at in range(0, length, len(_ZEROS)):
+        yield _ZEROS[: min(len(_ZEROS), length - at)]
 
 
 def fetch(

@@ -152,8 +152,8 @@ def plan(
         elif now - max(stamps) < policy.min_age_s:
             reasons.setdefault(identity, "younger than the minimum age")
     for identity in list(reasons):
-        for ancestor in _ancestors(identity, known):
-            reasons.setdefault(ancestor, f"checkpoint {identity} uses its packs")
+        for needed in _needed(identity, known):
+            reasons.setdefault(needed, f"checkpoint {identity} uses its packs")
     removed = sorted(({*listing.manifests, *listing.data, *listing.attested}) - set(reasons), reverse=True)
     objects = [info for identity in removed for info in _objects(listing, identity)]
     return Plan(
@@ -177,11 +177,21 @@ def _objects(listing: Listing, identity: CheckpointId) -> Iterator[ObjectInfo]:
     yield from listing.data.get(identity, ())
 
 
-def _ancestors(identity: CheckpointId, known: Mapping[CheckpointId, Known]) -> Iterator[CheckpointId]:
-    each = known.get(identity)
-    while each is not None and each.parent is not None:
-        yield each.parent
-        each = known.get(each.parent)
+def _needed(identity: CheckpointId, known: Mapping[CheckpointId, Known]) -> Iterator[CheckpointId]:
+    """The checkpoints whose packs this one uses, or may use where its manifest cannot be read.
+
+    A save refers to the newest save of its epoch at that time or to what that one refers to (`store.parent`).
+    """
+    each: Known | None = known.get(identity)
+    while each is not None:
+        found = each.parent
+        if found is None and not each.understood:
+            older = [other for other in known if other.epoch == identity.epoch and other < identity]
+            found = max(older, default=None)
+        if found is None:
+            return
+        yield found
+        identity, each = found, known.get(found)
 
 
 def look(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from blake3 import blake3
 
@@ -13,11 +13,12 @@ from backends.store import layout
 from backends.store.format.index import Frame, Index, PackRef
 from backends.store.layout import PackArea
 from backends.store.port import ObjectStore
-from backends.store.sealing import DataKey, JobKey
+from backends.store.sealing import Buffer, DataKey, JobKey
 
 FRAME_BYTES = 4 << 20  # plaintext of a full frame
 PACK_BYTES = 64 << 20  # a pack is closed once it holds this much
 READ_BYTES = 4 << 20
+KEPT_FRAMES = 4  # opened frames that a reader keeps
 
 
 class PackWriter:
@@ -39,7 +40,7 @@ class PackWriter:
         """The packs so far, as an index names them."""
         return tuple(PackRef(entry.name, entry.size) for entry in self.packs)
 
-    def write(self, area: PackArea, pieces: Iterator[bytes]) -> None:
+    def write(self, area: PackArea, pieces: Iterator[Buffer]) -> None:
         """Put every piece as one frame; frames are numbered in the order of the pieces, over all areas."""
         queue = _Queue(pieces)
         while queue.head is not None:
@@ -72,7 +73,7 @@ class PackWriter:
 class _Queue:
     """An iterator whose next piece can be looked at."""
 
-    def __init__(self, pieces: Iterator[bytes]) -> None:
+    def __init__(self, pieces: Iterator[Buffer]) -> None:
         self._pieces = pieces
         self.head = next(pieces, None)
 
@@ -97,22 +98,36 @@ def check_pack(store: ObjectStore, uid: str, entry: PackEntry, key: JobKey) -> N
         raise DamagedError(f"{name}: the bytes stored are not those that were written (digest differs)")
 
 
+def check_present(store: ObjectStore, uid: str, packs: Iterable[PackRef]) -> None:
+    """DamagedError naming the first of these packs that is missing or has another size. Nothing is read."""
+    for pack in packs:
+        name = layout.job(uid, *pack.name.split("/"))
+        found = store.info(name)
+        if found is None or found.size != pack.size:
+            size = "missing" if found is None else f"{found.size} bytes"
+            raise DamagedError(f"{name}: {size}, {pack.size} bytes expected")
+
+
 class FrameReader:
-    """Opens frames of one index; keeps the last one, since neighbouring extents share it."""
+    """Opens frames of one index; keeps a few, since extents go to and fro between a save's frames and its parent's."""
 
     def __init__(self, store: ObjectStore, index: Index, keys: dict[CheckpointId, DataKey]) -> None:
         self._store = store
         self._index = index
         self._keys = keys
-        self._last: tuple[int, bytes] = (-1, b"")
+        self._kept: dict[int, bytes] = {}  # the last used at the end
 
     def plain(self, place: int) -> bytes:
         """Plaintext of the frame at `place` of the index's table; DamagedError naming pack and reason."""
-        if self._last[0] != place:
+        plain = self._kept.pop(place, None)
+        if plain is None:
             frame = self._index.frames[place]
             pack = self._index.packs[frame.pack]
-            self._last = (place, open_frame(self._store, self._index.uid, pack.name, frame, self._keys))
-        return self._last[1]
+            plain = open_frame(self._store, self._index.uid, pack.name, frame, self._keys)
+            if len(self._kept) >= KEPT_FRAMES:
+                del self._kept[next(iter(self._kept))]
+        self._kept[place] = plain
+        return plain
 
 
 def open_frame(
