@@ -10,6 +10,7 @@ from backends.errors import DamagedError, NotFoundError
 from backends.ids import CheckpointId
 from backends.records.manifest import PackEntry
 from backends.store import layout
+from backends.store.format.codec import Encoder, decode
 from backends.store.format.index import Frame, Index, PackRef
 from backends.store.layout import PackArea
 from backends.store.port import ObjectStore
@@ -34,6 +35,7 @@ class PackWriter:
         self._job_key = job_key
         self._data_key = data_key
         self._next = dict(first)
+        self._encoder = Encoder()
 
     @property
     def refs(self) -> tuple[PackRef, ...]:
@@ -60,11 +62,12 @@ class PackWriter:
         offset = 0
         while queue.head is not None and offset < PACK_BYTES:
             place = len(self.frames)
-            codec, sealed = self._data_key.seal(place, queue.head)
-            length = len(codec) + len(sealed)
+            codec, encoded = self._encoder.encode(queue.head)
+            head, sealed = self._data_key.seal(place, encoded, codec)
+            length = len(head) + len(sealed)
             self.frames.append(Frame(len(self.packs), offset, length, place, len(queue.head)))
             offset += length
-            for part in (codec, sealed):
+            for part in (head, sealed):
                 hasher.update(part)
                 yield part
             queue.advance()
@@ -140,7 +143,8 @@ def open_frame(
         raise DamagedError(f"{name}: the manifest holds no data key for this pack")
     try:
         sealed = store.read_range(name, frame.offset, frame.length)
-        plain = keys[owner[1]].open(frame.number, sealed)
+        codec, data = keys[owner[1]].open(frame.number, sealed)
+        plain = decode(codec, data, frame.plain, f"frame {frame.number} of checkpoint {owner[1]}")
     except NotFoundError:
         raise DamagedError(f"{name}: missing, although a committed checkpoint needs it") from None
     except DamagedError as error:
