@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ from backends.store.commit import Committed, Committer, SaveSource, SourceFile
 from backends.store.fetch import fetch
 from backends.store.fileops import FileOps, RealOps
 from backends.store.fleetkey import VerifyKey
+from backends.store.format.table import promote_table
+from backends.store.full import make_full
 from backends.store.lineage import Lineage, read_lineage
 from backends.store.open import open_store
 from backends.store.port import ObjectStore
@@ -49,9 +52,15 @@ class StoreVault:
         self._clock = clock
         self._fingerprint = fingerprint
         self._tables = tables
+        self._turn = 0  # ships begun
+        self._due: tuple[int, CheckpointId] | None = None  # turn and save that is due for a synthetic full
+        self._turns = threading.Lock()
 
     def ship(self, shipment: Shipment, epoch: int) -> Receipt:
         """Commit a save under the next free seq of `epoch`."""
+        with self._turns:  # a synthetic full under way stops, or has put its table in place
+            self._turn += 1
+            self._due = None
         self._own_lineage(epoch)
         committer = self._committer(epoch)
         source = self._source(shipment)
@@ -65,7 +74,21 @@ class StoreVault:
 
     def _receipt(self, done: Committed) -> Receipt:
         self._own_lineage(done.checkpoint.epoch)
+        if done.manifest.notes.get("full_due") and not done.repeated:
+            self._due = (self._turn, done.checkpoint)
         return Receipt(str(done.checkpoint), done.manifest.size_bytes)
+
+    def consolidate(self, checkpoint: str) -> str | None:
+        """Make the save that was just shipped a full one, if it is due and no other ship begins."""
+        due = self._due
+        if due is None or str(due[1]) != checkpoint or self._tables is None:
+            return None
+        made = make_full(self._store, self._job.uid, due[1], self._key, lambda: self._turn != due[0])
+        with self._turns:
+            if made is None or self._turn != due[0]:
+                return None
+            promote_table(self._tables, self._job.uid)
+        return f"checkpoint {checkpoint} needs no older one any more: a full save was made of it"
 
     def _own_lineage(self, epoch: int) -> Lineage:
         """The lineage, once it is seen to hold our own claim: an empty place (a mount that is gone) answers too."""

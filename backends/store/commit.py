@@ -34,9 +34,9 @@ from backends.store.fileops import FileOps, RealOps
 from backends.store.fleetkey import VerifyKey
 from backends.store.format.index import Index, PackRef, Stream, encode_index
 from backends.store.format.manifests import list_job, open_manifest, seal_manifest
-from backends.store.format.packs import FRAME_BYTES, PackWriter, check_pack, check_present
+from backends.store.format.packs import FRAME_BYTES, PackWriter, check_pack, check_present, first_packs
 from backends.store.format.source import SaveSource, SourceFile, StreamCutter
-from backends.store.format.table import TableWriter, drop_table
+from backends.store.format.table import TableWriter
 from backends.store.lineage import read_lineage
 from backends.store.parent import Parent, open_parent
 from backends.store.port import ObjectStore
@@ -132,9 +132,10 @@ class Committer:
         if manifest.parent is None:
             table.keep(manifest.id, manifest.content)
             return
-        table.discard()
-        if self._tables is not None and manifest.notes.get("full_due"):
-            drop_table(self._tables, self._uid)
+        if manifest.notes.get("full_due"):
+            table.keep(manifest.id, manifest.content, aside=True)
+        else:
+            table.discard()
 
     def recover(self, after: int) -> Committed | None:
         """What a restarted guard may still report: the newest save of this epoch with seq > `after` that counts.
@@ -189,7 +190,7 @@ class Committer:
         """Seal and upload everything but the manifest; return that, and the packs that its index names."""
         started = self._clock.monotonic()
         data_key = DataKey.new(self._uid, identity)
-        writer = PackWriter(self._store, self._key, data_key, self._first_packs(identity))
+        writer = PackWriter(self._store, self._key, data_key, first_packs(self._store, self._uid, identity))
         base = None if parent is None else parent.base
         cutter = StreamCutter(
             self._open_source(source.directory), self._key, lambda: len(writer.frames), base=base, table=table
@@ -257,16 +258,6 @@ class Committer:
             if parent is None
             else parent.chain.then(cutter.changed).notes(cutter.changed, cutter.pages),
         )
-
-    def _first_packs(self, identity: CheckpointId) -> dict[layout.PackArea, int]:
-        """The next free pack number in each area: leftovers of a failed attempt are never overwritten."""
-        return {"packs": self._first_pack("packs", identity), "files": self._first_pack("files", identity)}
-
-    def _first_pack(self, area: layout.PackArea, identity: CheckpointId) -> int:
-        prefix = layout.job(self._uid, area, str(identity), "")
-        names = [f"{area}/{identity}/{info.key[len(prefix) :]}" for info in self._store.list(prefix)]
-        taken = [parsed[2] for name in names if (parsed := layout.parse_pack(name)) is not None]
-        return max(taken, default=-1) + 1
 
     def _write_manifest(self, written: _Written) -> None:
         """Create the manifest; after a silence find out whether it was this one that got there."""

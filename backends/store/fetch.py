@@ -16,7 +16,7 @@ from backends.records.manifest import Manifest
 from backends.store.fileops import FileOps, RealOps
 from backends.store.format.extents import ZERO, Extent, spans
 from backends.store.format.index import Frame, Index, Stream, decode_index
-from backends.store.format.manifests import load_manifest
+from backends.store.format.manifests import load_full, load_manifest
 from backends.store.format.packs import FrameReader, open_frame
 from backends.store.port import ObjectStore
 from backends.store.sealing import JobKey
@@ -28,8 +28,16 @@ _ZEROS = bytes(1 << 20)
 class CheckpointReader:
     """An authenticated checkpoint: its manifest, its index, and the verified bytes of its streams."""
 
-    def __init__(self, store: ObjectStore, uid: str, checkpoint: CheckpointId, key: JobKey) -> None:
-        self.manifest = load_manifest(store, uid, checkpoint, key)
+    def __init__(
+        self,
+        store: ObjectStore,
+        uid: str,
+        checkpoint: CheckpointId,
+        key: JobKey,
+        manifest: Manifest | None = None,
+    ) -> None:
+        """Without `manifest` the checkpoint's own is read, or its synthetic full where it has a parent and one."""
+        self.manifest = manifest or _manifest(store, uid, checkpoint, key)
         self._key = key
         keys = {}
         for text, wrapped in self.manifest.keys.items():
@@ -93,6 +101,11 @@ class CheckpointReader:
             else:
                 yield plain[at : at + pages * size]
                 at += pages * size
+
+
+def _manifest(store: ObjectStore, uid: str, checkpoint: CheckpointId, key: JobKey) -> Manifest:
+    found = load_manifest(store, uid, checkpoint, key)
+    return found if found.parent is None else load_full(store, uid, found, key) or found
 
 
 def _zeros(length: int) -> Iterator[bytes]:

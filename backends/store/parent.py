@@ -1,8 +1,9 @@
 """Which committed save the next one may refer to: this epoch's newest, or the full one that it refers to itself.
 
 Only those two are safe: retention keeps the newest checkpoint and what it refers to, and a run of retention whose
-listing is older than that keeps them too, since they were then newest or kept for the newest. Whatever does not fit (the
-table, the manifest, a pack that is gone) means a full save, never a guess.
+listing is older than that keeps them too, since they were then newest or kept for the newest. A save that is due for a
+synthetic full (`store.full`) is never followed by one that refers to its parent, which may go then. Whatever does not
+fit (the table, the manifest, a pack that is gone) means a full save, never a guess.
 """
 
 from __future__ import annotations
@@ -62,6 +63,8 @@ def _parent(store: ObjectStore, uid: str, epoch: int, key: JobKey, table: PageTa
         newest = load_manifest(store, uid, mine[-1], key)
         if str(table.checkpoint) not in (str(newest.id), newest.parent):
             return None
+        if newest.id != table.checkpoint and newest.notes.get("full_due"):
+            return None  # no synthetic full was made in time
         reader = CheckpointReader(store, uid, table.checkpoint, key)
         if reader.manifest.parent is not None or reader.manifest.content != table.content:
             return None

@@ -16,7 +16,7 @@ from backends.errors import DamagedError, NotFoundError, UsageError
 from backends.ids import CheckpointId
 from backends.store import layout
 from backends.store.fleetkey import VerifyKey
-from backends.store.format.manifests import Listing, NewerFormatError, list_job, load_manifest
+from backends.store.format.manifests import Listing, NewerFormatError, list_job, load_full, load_manifest
 from backends.store.lineage import Lineage, read_lineage
 from backends.store.port import ObjectInfo, ObjectStore, Sweeper
 from backends.store.sealing import JobKey
@@ -48,7 +48,7 @@ class Known:
 
     understood: bool  # its manifest authenticates and reads; False also for one with no manifest
     verified: bool = False  # another party says so, validly signed
-    parent: CheckpointId | None = None
+    parent: CheckpointId | None = None  # the one whose packs it needs; none where it has a synthetic full
     newer_format: bool = False
 
 
@@ -208,7 +208,10 @@ def look(
         except (DamagedError, NotFoundError):
             known[identity] = Known(understood=False)
             continue
-        parent = None if manifest.parent is None else CheckpointId.parse(manifest.parent)
+        parent = None
+        listed = any(info.key.endswith(f"/{layout.FULL}") for info in listing.attested.get(identity, ()))
+        if manifest.parent is not None and not (listed and load_full(store, listing.uid, manifest, key)):
+            parent = CheckpointId.parse(manifest.parent)
         record = read_attestation(store, listing.uid, identity, "verified", verify_key)
         known[identity] = Known(True, record is not None, parent)
     return known

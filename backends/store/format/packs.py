@@ -26,9 +26,17 @@ class PackWriter:
     """Seals pieces as frames and puts them into pack after pack; memory is a few frames, whatever the size."""
 
     def __init__(
-        self, store: ObjectStore, job_key: JobKey, data_key: DataKey, first: dict[PackArea, int]
+        self,
+        store: ObjectStore,
+        job_key: JobKey,
+        data_key: DataKey,
+        first: dict[PackArea, int],
+        start: int = 0,
     ) -> None:
-        """`first` is the number of the next pack in each area: leftovers of a failed attempt keep theirs."""
+        """`first` is the number of the next pack in each area: leftovers of a failed attempt keep theirs.
+
+        Frames are numbered from `start`; no number may ever occur twice under one data key.
+        """
         self.frames: list[Frame] = []
         self.packs: list[PackEntry] = []
         self._store = store
@@ -36,6 +44,7 @@ class PackWriter:
         self._data_key = data_key
         self._next = dict(first)
         self._encoder = Encoder()
+        self._start = start
 
     @property
     def refs(self) -> tuple[PackRef, ...]:
@@ -61,11 +70,11 @@ class PackWriter:
     def _body(self, queue: _Queue, hasher: blake3) -> Iterator[bytes]:
         offset = 0
         while queue.head is not None and offset < PACK_BYTES:
-            place = len(self.frames)
+            number = self._start + len(self.frames)
             codec, encoded = self._encoder.encode(queue.head)
-            head, sealed = self._data_key.seal(place, encoded, codec)
+            head, sealed = self._data_key.seal(number, encoded, codec)
             length = len(head) + len(sealed)
-            self.frames.append(Frame(len(self.packs), offset, length, place, len(queue.head)))
+            self.frames.append(Frame(len(self.packs), offset, length, number, len(queue.head)))
             offset += length
             for part in (head, sealed):
                 hasher.update(part)
@@ -82,6 +91,21 @@ class _Queue:
 
     def advance(self) -> None:
         self.head = next(self._pieces, None)
+
+
+def first_packs(store: ObjectStore, uid: str, identity: CheckpointId) -> dict[PackArea, int]:
+    """The next free pack number of a save in each area: leftovers of a failed attempt are never overwritten."""
+    return {
+        "packs": _first_pack(store, uid, "packs", identity),
+        "files": _first_pack(store, uid, "files", identity),
+    }
+
+
+def _first_pack(store: ObjectStore, uid: str, area: PackArea, identity: CheckpointId) -> int:
+    prefix = layout.job(uid, area, str(identity), "")
+    names = [f"{area}/{identity}/{info.key[len(prefix) :]}" for info in store.list(prefix)]
+    taken = [parsed[2] for name in names if (parsed := layout.parse_pack(name)) is not None]
+    return max(taken, default=-1) + 1
 
 
 def check_pack(store: ObjectStore, uid: str, entry: PackEntry, key: JobKey) -> None:

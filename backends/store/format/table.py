@@ -70,8 +70,8 @@ class TableWriter:
         self._hasher.update(hashes)
         self._write(hashes)
 
-    def keep(self, checkpoint: CheckpointId, content: str) -> None:
-        """The save is committed: this is the job's table from now on."""
+    def keep(self, checkpoint: CheckpointId, content: str, *, aside: bool = False) -> None:
+        """The save is committed: this is the job's table from now on, or lies aside until `promote_table`."""
         described = strict.canonical(
             {
                 "job_uid": self._uid,
@@ -86,7 +86,7 @@ class TableWriter:
         self._close()
         with contextlib.suppress(OSError):
             if whole:
-                self._ops.rename(self._name, f"{self._uid}.table")
+                self._ops.rename(self._name, f"{self._uid}.{'next' if aside else 'table'}")
             else:
                 drop_table(self._ops, self._uid)
 
@@ -158,9 +158,15 @@ def open_table(ops: FileOps, uid: str, key: JobKey) -> Iterator[PageTable | None
         ops.close(handle)
 
 
+def promote_table(ops: FileOps, uid: str) -> None:
+    """The table that lies aside becomes the job's: its save needs no parent any more."""
+    with contextlib.suppress(OSError):
+        ops.rename(f"{check_uid(uid)}.next", f"{uid}.table")
+
+
 def drop_table(ops: FileOps, uid: str) -> None:
     """Forget the job's table, finished or not; the next save is a full one."""
-    for name in (f"{check_uid(uid)}.table", f"{uid}.new"):
+    for name in (f"{check_uid(uid)}.table", f"{uid}.new", f"{uid}.next"):
         with contextlib.suppress(OSError):
             ops.unlink(name)
 

@@ -264,7 +264,7 @@ MAPS = st.dictionaries(
 WORLDS = st.dictionaries(st.sampled_from([5, 7, 9]), MAPS, max_size=3)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(WORLDS, min_size=2, max_size=5))
 def test_arbitrary_sequences_of_memory_maps_come_back(
     worlds: list[dict[int, dict[int, list[bytes]]]],
@@ -280,7 +280,7 @@ def test_arbitrary_sequences_of_memory_maps_come_back(
             check(bench, where, seq, *processes)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.lists(st.integers(0, 99), max_size=12), min_size=2, max_size=6))
 def test_a_second_save_stores_each_changed_page_once(changes: list[list[int]]) -> None:
     with TemporaryDirectory() as name:

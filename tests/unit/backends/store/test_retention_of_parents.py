@@ -97,7 +97,7 @@ def test_what_an_unreadable_manifest_may_need_stays(bench: Bench, tmp_path: Path
     assert retain(bench).removed == ids(4, 3, 1)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.lists(st.sampled_from(["save", "full", "verified", "retain"]), max_size=14), st.integers(1, 3))
 def test_no_order_of_saves_and_retention_breaks_what_is_kept(
     tmp_path_factory: pytest.TempPathFactory, steps: list[str], keep_last: int
