@@ -109,11 +109,14 @@ class JobKey:
         """Keyed BLAKE3-256 of `data`, as hex."""
         return str(self.hasher().update(data).hexdigest())
 
-    def page_hashes(self, data: bytes, size: int) -> list[bytes]:
-        """Keyed BLAKE3-128 of each page of `size` bytes."""
+    def hashes(self, data: bytes, size: int, begin: int = 0, count: int = 1) -> list[bytes]:
+        """Keyed BLAKE3-128 of `count` pieces of `size` bytes each, from byte `begin` of `data`."""
         key = self._digest_key
-        # One line on purpose: at 4 KiB a page the call costs as much as the hash.
-        return [blake3(data[at : at + size], key=key).digest(length=16) for at in range(0, len(data), size)]
+        # One line on purpose: at 4 KiB a piece the call costs as much as the hash.
+        return [
+            blake3(data[at : at + size], key=key).digest(16)
+            for at in range(begin, begin + count * size, size)
+        ]
 
 
 @dataclass(frozen=True)

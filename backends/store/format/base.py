@@ -16,7 +16,7 @@ from backends.errors import DamagedError
 from backends.ids import CheckpointId
 from backends.store.format.extents import ZERO, zeros_in
 from backends.store.format.index import Index, Stream
-from backends.store.format.table import PageTable
+from backends.store.format.table import PageTable, TableStream
 
 
 class Overlap(NamedTuple):
@@ -37,11 +37,10 @@ class Place(NamedTuple):
 class BaseStream:
     """The pages of one memory map in the base."""
 
-    def __init__(self, stream: Stream, table: PageTable, first: int) -> None:
-        """`first` is the place of the stream's first hash in the table."""
+    def __init__(self, stream: Stream, table: PageTable, place: TableStream) -> None:
         self._stream = stream
         self._table = table
-        self._first = first
+        self._place = place
         runs = sorted(_runs(stream))
         self._starts = [vaddr for vaddr, _, _ in runs]
         self._runs = runs
@@ -52,7 +51,11 @@ class BaseStream:
 
     def hashes(self, page: int, count: int) -> bytes:
         """The page hashes of the base."""
-        return self._table.hashes(self._first + page, count)
+        return self._table.hashes(self._place, page, count)
+
+    def block_hashes(self, page: int, count: int) -> list[bytes]:
+        """The hashes of `count` blocks from the one that begins at `page`; zeros for one that is not known."""
+        return self._table.blocks(self._place, page, count)
 
     def overlaps(self, vaddr: int, pages: int) -> Iterator[Overlap]:
         """The pages from `vaddr` in order, cut where the base begins or ceases to have them."""
@@ -130,6 +133,6 @@ class Base:
             return None
         stream = next(each for each in self.index.streams if each.map == map_name)
         try:
-            return BaseStream(stream, self.table, found.first)
+            return BaseStream(stream, self.table, found)
         except ValueError:
             return None

@@ -14,6 +14,7 @@ from blake3 import blake3
 
 from backends.store.format.base import BaseStream
 from backends.store.format.extents import ExtentWriter, PackedExtents
+from backends.store.format.hashing import WindowHasher
 from backends.store.format.pagemap import Pagemap
 from backends.store.format.slots import Slots
 from backends.store.format.table import HASH_BYTES, TableWriter
@@ -42,7 +43,6 @@ class PageCutter:
         self._slots = slots
         self._base = base
         self._frame_bytes = frame_bytes
-        self._zero_hash = key.page_hashes(bytes(page_size), page_size)[0]
         self._bitmap = bytearray((pagemap.pages + 7) // 8)
         self._any_zero = False
         self._writer = ExtentWriter()
@@ -66,7 +66,8 @@ class PageCutter:
             ValueError: the file is shorter than its map says.
         """
         total = self._pagemap.pages * self._size
-        windows = _Windows(read, total, hasher, table, self._key, self._size, self._frame_bytes)
+        hashes = WindowHasher(self._key, self._size, table)
+        windows = _Windows(read, total, hasher, hashes, self._size, self._frame_bytes)
         for vaddr, pages in self._pagemap.runs:
             address, left = vaddr, pages
             while left:
@@ -81,10 +82,10 @@ class PageCutter:
         """Pages of one run that lie in the window."""
         overlaps = self._base.overlaps(vaddr, pages) if self._base is not None else ((pages, None),)
         for count, base_page in overlaps:
-            data, hashes = windows.take(count)
-            old = b"" if base_page is None or self._base is None else self._base.hashes(base_page, count)
+            base = None if base_page is None else self._base
+            data, hashes, old = windows.take(count, vaddr, base, base_page or 0)
             done = 0
-            for kind, many in self._kinds(hashes, old):
+            for kind, many in _kinds(hashes, old, windows.zero):
                 where = vaddr + done * self._size
                 if kind == "changed":
                     yield from self._store(data, done, many, where)
@@ -95,25 +96,6 @@ class PageCutter:
                 self._page += many
                 done += many
             vaddr += count * self._size
-
-    def _kinds(self, hashes: list[bytes], old: bytes) -> Iterator[tuple[Kind, int]]:
-        """What to do with pages, as (kind, how many of them)."""
-        zero = self._zero_hash
-        if zero not in hashes:
-            if not old:
-                yield "changed", len(hashes)
-                return
-            if old == b"".join(hashes):
-                yield "same", len(hashes)
-                return
-        before = [old[at : at + HASH_BYTES] for at in range(0, len(old), HASH_BYTES)] or hashes
-        same: Kind = "same" if old else "changed"
-        kinds = (
-            "zero" if a == zero else same if a == b else "changed"
-            for a, b in zip(hashes, before, strict=True)
-        )
-        for kind, group in groupby(kinds):
-            yield kind, sum(1 for _ in group)
 
     def _zeros(self, pages: int, vaddr: int) -> None:
         self._any_zero = True
@@ -160,47 +142,61 @@ class PageCutter:
         return frame
 
 
+def _kinds(hashes: list[bytes], old: bytes, zero: bytes) -> Iterator[tuple[Kind, int]]:
+    """What to do with pages, as (kind, how many of them); `old`: the base's hashes, empty where it has none."""
+    if zero not in hashes:
+        if not old:
+            yield "changed", len(hashes)
+            return
+        if old == b"".join(hashes):
+            yield "same", len(hashes)
+            return
+    before = [old[at : at + HASH_BYTES] for at in range(0, len(old), HASH_BYTES)] or hashes
+    same: Kind = "same" if old else "changed"
+    kinds = (
+        "zero" if a == zero else same if a == b else "changed" for a, b in zip(hashes, before, strict=True)
+    )
+    for kind, group in groupby(kinds):
+        yield kind, sum(1 for _ in group)
+
+
 class _Windows:
-    """Reads a pages file window by window and hashes its pages."""
+    """Reads a pages file window by window."""
 
     def __init__(
-        self,
-        read: Read,
-        total: int,
-        hasher: blake3,
-        table: TableWriter | None,
-        key: JobKey,
-        size: int,
-        window: int,
+        self, read: Read, total: int, hasher: blake3, hashes: WindowHasher, size: int, window: int
     ) -> None:
         self._read = read
         self._total = total  # bytes of the file
         self._hasher = hasher
-        self._table = table
-        self._key = key
+        self._hashes = hashes
         self._size = size
-        self._window = max(window, size)
+        self._window = window
         self._offset = 0
         self._data = memoryview(b"")
-        self._hashes: list[bytes] = []
-        self._at = 0  # page of the window
+        self._at = 0  # byte of the window
+
+    @property
+    def zero(self) -> bytes:
+        """The hash of a page of zeros."""
+        return self._hashes.zero
 
     def at_hand(self, pages: int) -> int:
         """At most `pages`, as many as the window holds; reads the next one when it is used up. ValueError: none."""
-        if self._at == len(self._hashes):
+        if self._at == len(self._data):
             length = min(self._window, self._total - self._offset)
             data = self._read(length, self._offset)
             if not data or len(data) != length:
                 raise ValueError("the pages file is shorter than its map")
-            self._offset += len(data)
+            self._offset += length
             self._hasher.update(data)
-            self._hashes = self._key.page_hashes(data, self._size)
-            if self._table is not None:
-                self._table.add(b"".join(self._hashes))
+            self._hashes.window(data)
             self._data, self._at = memoryview(data), 0
-        return min(pages, len(self._hashes) - self._at)
+        return min(pages, (len(self._data) - self._at) // self._size)
 
-    def take(self, pages: int) -> tuple[memoryview, list[bytes]]:
-        """The next pages of the window: their bytes and their hashes."""
-        at, self._at = self._at, self._at + pages
-        return self._data[at * self._size : self._at * self._size], self._hashes[at : self._at]
+    def take(
+        self, pages: int, vaddr: int, base: BaseStream | None, base_page: int
+    ) -> tuple[memoryview, list[bytes], bytes]:
+        """The next pages of the window: their bytes, their hashes, and those of the base's pages."""
+        begin, self._at = self._at, self._at + pages * self._size
+        return self._data[begin : self._at], *self._hashes.take(pages, vaddr, base, base_page)

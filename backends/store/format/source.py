@@ -155,7 +155,7 @@ class StreamCutter:
         base = None if self._base is None else self._base.stream(map_name, page_size)
         cutter = PageCutter(pagemap, page_size, self._key, self.slots, base, FRAME_BYTES)
         if self._table is not None:
-            self._table.stream(name, map_name, page_size)
+            self._table.stream(name, map_name, page_size, FRAME_BYTES // page_size)
         yield from cutter.pieces(
             lambda length, offset: self._ops.read(handle, length, offset), hasher, self._table
         )

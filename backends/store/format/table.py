@@ -1,7 +1,7 @@
 """The hash table of a job's last full save: a file on the node's own disk that may be lost at any time.
 
-One keyed BLAKE3-128 for each page of each pages file, in stream order, then a description of what they belong to
-and a digest over it all. It is read by windows, never as a whole, and trusted only if digest, job and content fit; a
+For each pages file window after window: a keyed BLAKE3-128 of each page, then one for each four pages (`hashing`); then a
+description of what they belong to, and a digest over it all. It is read by windows, never as a whole, and trusted only if digest, job and content fit; a
 table that does not is thrown away, and the next save is a full one. Nothing here is needed to restore.
 """
 
@@ -19,6 +19,7 @@ from backends.store.fileops import BLOCK, FileOps
 from backends.store.sealing import JobKey
 
 HASH_BYTES = 16
+BLOCK_PAGES = 4
 _MAGIC = b"RPVTBL1\n"
 _TAIL = 4 + len(_MAGIC)  # length of the description, magic
 _LIMIT = 64 << 20
@@ -32,7 +33,19 @@ class TableStream:
     map: str
     page_size: int  # bytes
     pages: int
-    first: int  # place of its first hash in the table
+    window: int  # pages of a window; the last one may be shorter
+    first: int  # bytes before its first window
+
+    @property
+    def size(self) -> int:
+        """Bytes that all its windows take."""
+        windows, rest = divmod(self.pages, self.window)
+        return windows * window_bytes(self.window) + window_bytes(rest)
+
+
+def window_bytes(pages: int) -> int:
+    """Bytes that a window of so many pages takes in the table."""
+    return HASH_BYTES * (pages + -(-pages // BLOCK_PAGES))
 
 
 @dataclass(frozen=True)
@@ -60,15 +73,16 @@ class TableWriter:
     def _name(self) -> str:
         return f"{self._uid}.new"
 
-    def stream(self, name: str, map_name: str, page_size: int) -> None:
-        """The hashes that follow are of this pages file."""
-        self._streams.append([name, map_name, page_size, 0])
+    def stream(self, name: str, map_name: str, page_size: int, window: int) -> None:
+        """The windows that follow are of this pages file, `window` pages each."""
+        self._streams.append([name, map_name, page_size, 0, window])
 
-    def add(self, hashes: bytes) -> None:
-        """Hashes of the next pages."""
+    def add(self, hashes: bytes, blocks: bytes) -> None:
+        """The next window: hashes of its pages, and of its blocks by their first page divided by four (zeros: none)."""
         self._streams[-1][3] += len(hashes) // HASH_BYTES
-        self._hasher.update(hashes)
-        self._write(hashes)
+        for part in (hashes, blocks):
+            self._hasher.update(part)
+            self._write(part)
 
     def keep(self, checkpoint: CheckpointId, content: str, *, aside: bool = False) -> None:
         """The save is committed: this is the job's table from now on, or lies aside until `promote_table`."""
@@ -123,14 +137,39 @@ class PageTable:
         self.content = described.content  # content digest of the save it belongs to
         self.streams: dict[str, TableStream] = {}  # by the name of the memory map
         first = 0
-        for name, map_name, page_size, pages in described.streams:
-            self.streams[map_name] = TableStream(name, map_name, page_size, pages, first)
-            first += pages
+        for name, map_name, page_size, pages, window in described.streams:
+            self.streams[map_name] = found = TableStream(name, map_name, page_size, pages, window, first)
+            first += found.size
 
-    def hashes(self, place: int, count: int) -> bytes:
-        """The hashes of `count` pages from `place`; DamagedError when the file no longer has them."""
+    def hashes(self, stream: TableStream, page: int, count: int) -> bytes:
+        """The hashes of `count` pages from `page`; DamagedError when the file no longer has them."""
+        parts = []
+        while count:
+            window, at = divmod(page, stream.window)
+            many = min(count, stream.window - at)
+            parts.append(self._read(stream, window, at, many))
+            page += many
+            count -= many
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def blocks(self, stream: TableStream, page: int, count: int) -> list[bytes]:
+        """The hashes of `count` blocks that begin at `page` and each four pages further; zeros: not known."""
+        found: list[bytes] = []
+        while count:
+            window, at = divmod(page, stream.window)
+            many = min(count, -(-(stream.window - at) // BLOCK_PAGES))
+            pages = min(stream.window, stream.pages - window * stream.window)
+            part = self._read(stream, window, pages + at // BLOCK_PAGES, many)
+            found += [part[n : n + HASH_BYTES] for n in range(0, len(part), HASH_BYTES)]
+            page += many * BLOCK_PAGES
+            count -= many
+        return found
+
+    def _read(self, stream: TableStream, window: int, place: int, count: int) -> bytes:
+        """`count` hashes from the one at `place` of a window."""
+        offset = stream.first + window * window_bytes(stream.window) + place * HASH_BYTES
         try:
-            found = self._ops.read(self._handle, count * HASH_BYTES, place * HASH_BYTES)
+            found = self._ops.read(self._handle, count * HASH_BYTES, offset)
         except OSError:
             found = b""
         if len(found) != count * HASH_BYTES:
@@ -190,5 +229,7 @@ def _read(ops: FileOps, handle: int, name: str, uid: str, key: JobKey) -> _Descr
         described = strict.read(_Described, document, what=name)
     except (OSError, DamagedError):
         return None
-    pages = sum(row[3] for row in described.streams)
-    return described if described.job_uid == uid and pages * HASH_BYTES == hashes else None
+    if described.job_uid != uid or any(len(row) != 5 or row[4] < 1 for row in described.streams):
+        return None
+    sizes = [TableStream(row[0], row[1], row[2], row[3], row[4], 0).size for row in described.streams]
+    return described if sum(sizes) == hashes else None

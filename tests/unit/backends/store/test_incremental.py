@@ -21,6 +21,7 @@ from backends.store.fetch import CheckpointReader, fetch
 from backends.store.fileops import RealOps
 from backends.store.format import source
 from backends.store.format.table import open_table
+from backends.store.sealing import JobKey
 from tests.support.memory import PAGE, Process, images, page, save_of
 from tests.support.store import UID, Bench
 
@@ -92,6 +93,28 @@ def test_inserted_removed_and_growing_mappings_shift_nothing(bench: Bench, tmp_p
     second = commit(bench, tmp_path, 2, new)
     assert stored_pages(bench, second) == 1 + 4
     check(bench, tmp_path, 2, new)
+
+
+def test_what_did_not_change_is_hashed_by_blocks(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = Process(7, {A + PAGE: marks(1, 40), B: [page(0)] * 16})
+    commit(bench, tmp_path, 1, process)
+    process.runs[A + PAGE][20] = page(999)
+    counts = {PAGE: 0, 4 * PAGE: 0}
+    real = JobKey.hashes
+
+    def counting(self: JobKey, data: bytes, size: int, begin: int = 0, count: int = 1) -> list[bytes]:
+        counts[size] += count if len(data) > size else 0  # not the hashes of zeros that are known beforehand
+        return real(self, data, size, begin, count)
+
+    monkeypatch.setattr(JobKey, "hashes", counting)
+    second = commit(bench, tmp_path, 2, process)
+    assert stored_pages(bench, second) == 1
+    # The first three pages and the last one are no block; windows of eight pages cut every second block of the rest.
+    assert counts[4 * PAGE] <= 14
+    assert counts[PAGE] <= 4 + 4 * 5 + 4, counts
+    check(bench, tmp_path, 2, process)
 
 
 def test_a_process_that_comes_first_changes_the_numbers_only(bench: Bench, tmp_path: Path) -> None:
