@@ -6,13 +6,12 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from backends.errors import DamagedError, FencedError, NotFoundError, ReprieveError
 from backends.fakes.fileops import Crashed, FailingOps, FaultKind, SimulatedOps
 from backends.ids import CheckpointId
 from backends.store.commit import Committer
-from backends.store.fetch import fetch
+from backends.store.fetch import CheckpointReader
 from backends.store.fileops import FileOps
 from backends.store.files import FileStore
 from backends.store.fleetkey import FleetKey
@@ -189,9 +188,9 @@ def _save_again(world: World, bench: Bench, epoch: int) -> None:
     """The guard that is back saves once more, by the table it finds; the bytes come back, pages of the parent's too."""
     seq = bench.committer(epoch).next_seq()
     world.save(bench, epoch, seq)
-    with TemporaryDirectory() as name:
-        fetch(bench.store, UID, CheckpointId(epoch, seq), world.key, Path(name))
-        found = (Path(name) / "images/pages-1.img").read_bytes()
+    reader = CheckpointReader(bench.store, UID, CheckpointId(epoch, seq), world.key)
+    stream = next(stream for stream in reader.index.streams if stream.name == "pages-1.img")
+    found = b"".join(reader.blocks(stream))
     assert found == (world.source_of(CheckpointId(epoch, seq)) / "images/pages-1.img").read_bytes()
 
 
