@@ -88,11 +88,11 @@ def unsealed() -> ExitStack:
     """The same frames without encryption, for comparison only: the product has no such mode."""
     tag = bytes(TAG_BYTES)
 
-    def seal(self: DataKey, number: int, plain: Buffer) -> tuple[bytes, Buffer]:
-        return bytes((CODEC_NONE,)), b"".join((plain, tag))
+    def seal(self: DataKey, number: int, data: Buffer, codec: int = CODEC_NONE) -> tuple[bytes, Buffer]:
+        return bytes((codec,)), b"".join((data, tag))
 
-    def unseal(self: DataKey, number: int, frame: Buffer) -> memoryview:
-        return memoryview(frame)[1:-TAG_BYTES]
+    def unseal(self: DataKey, number: int, frame: Buffer) -> tuple[int, memoryview]:
+        return frame[0], memoryview(frame)[1:-TAG_BYTES]
 
     stack = ExitStack()
     stack.enter_context(patch.object(DataKey, "seal", seal))
