@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,10 @@ from backends.records.job import Job
 from backends.store import layout
 from backends.store.commit import Committed, Committer, SaveSource, SourceFile
 from backends.store.fetch import fetch
+from backends.store.fileops import FileOps, RealOps
 from backends.store.fleetkey import VerifyKey
+from backends.store.format.table import promote_table
+from backends.store.full import make_full
 from backends.store.lineage import Lineage, read_lineage
 from backends.store.open import open_store
 from backends.store.port import ObjectStore
@@ -32,17 +36,31 @@ class StoreVault:
     """One job's view of its store."""
 
     def __init__(
-        self, store: ObjectStore, job: Job, grant: Grant, clock: Clock, fingerprint: Fingerprint
+        self,
+        store: ObjectStore,
+        job: Job,
+        grant: Grant,
+        clock: Clock,
+        fingerprint: Fingerprint,
+        tables: FileOps | None = None,
     ) -> None:
+        """`tables` is this node's directory of page tables; without one every save is a full one."""
         self._store = store
         self._job = job
         self._key = JobKey.from_hex(grant.key)
         self._verify_key = VerifyKey.from_hex(grant.verify_key)
         self._clock = clock
         self._fingerprint = fingerprint
+        self._tables = tables
+        self._turn = 0  # ships begun
+        self._due: tuple[int, CheckpointId] | None = None  # turn and save that is due for a synthetic full
+        self._turns = threading.Lock()
 
     def ship(self, shipment: Shipment, epoch: int) -> Receipt:
         """Commit a save under the next free seq of `epoch`."""
+        with self._turns:  # a synthetic full under way stops, or has put its table in place
+            self._turn += 1
+            self._due = None
         self._own_lineage(epoch)
         committer = self._committer(epoch)
         source = self._source(shipment)
@@ -56,7 +74,21 @@ class StoreVault:
 
     def _receipt(self, done: Committed) -> Receipt:
         self._own_lineage(done.checkpoint.epoch)
+        if done.manifest.notes.get("full_due") and not done.repeated:
+            self._due = (self._turn, done.checkpoint)
         return Receipt(str(done.checkpoint), done.manifest.size_bytes)
+
+    def consolidate(self, checkpoint: str) -> str | None:
+        """Make the save that was just shipped a full one, if it is due and no other ship begins."""
+        due = self._due
+        if due is None or str(due[1]) != checkpoint or self._tables is None:
+            return None
+        made = make_full(self._store, self._job.uid, due[1], self._key, lambda: self._turn != due[0])
+        with self._turns:
+            if made is None or self._turn != due[0]:
+                return None
+            promote_table(self._tables, self._job.uid)
+        return f"checkpoint {checkpoint} needs no older one any more: a full save was made of it"
 
     def _own_lineage(self, epoch: int) -> Lineage:
         """The lineage, once it is seen to hold our own claim: an empty place (a mount that is gone) answers too."""
@@ -145,13 +177,15 @@ class StoreVault:
         return read_lineage(self._store, self._job.uid, self._verify_key)
 
     def _committer(self, epoch: int) -> Committer:
-        return Committer(self._store, self._job.uid, epoch, self._key, self._verify_key, self._clock)
+        return Committer(
+            self._store, self._job.uid, epoch, self._key, self._verify_key, self._clock, tables=self._tables
+        )
 
 
-def opener(clock: Clock, fingerprint: Fingerprint) -> Callable[[Job, Grant], StoreVault]:
-    """What opens a job's vault from its grant."""
+def opener(clock: Clock, fingerprint: Fingerprint, tables: Path) -> Callable[[Job, Grant], StoreVault]:
+    """What opens a job's vault from its grant; `tables` is this node's directory of page tables."""
 
     def open_vault(job: Job, grant: Grant) -> StoreVault:
-        return StoreVault(open_store(grant.store), job, grant, clock, fingerprint)
+        return StoreVault(open_store(grant.store), job, grant, clock, fingerprint, RealOps(tables))
 
     return open_vault

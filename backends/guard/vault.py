@@ -56,6 +56,13 @@ class Vault(Protocol):
         """Commit a save under `epoch`: data, manifest, read back, look for a newer epoch."""
         ...
 
+    def consolidate(self, checkpoint: str) -> str | None:
+        """After a ship: make that save a full one where its distance from the last full one asks for it.
+
+        Ends early once the next ship begins. Returns what to say of it; None: nothing was due or it was cut short.
+        """
+        ...
+
     def recover(self, epoch: int, after: str | None) -> str | None:
         """The newest checkpoint of `epoch`, newer than `after`, that counts after a crash of the guard; None: none."""
         ...

@@ -36,7 +36,7 @@ def guard_at(layout: Layout, engines_name: str, respawn: Sequence[str]) -> Guard
         boot_id=boot_id(),
         clock=clock,
         engines=engines(),
-        open_vault=opener(clock, Fingerprints(clock, layout.root)),
+        open_vault=opener(clock, Fingerprints(clock, layout.root), layout.pages),
         spool=Spool(layout.spool, who.guard, who.node, clock),
         freezes=Freezes(layout.frozen),
     )

@@ -1,5 +1,8 @@
 """Committing a save: data, manifest, read back, look for a newer epoch, and only then "saved".
 
+The first save of an epoch is a full one; later ones store what changed since and refer to its packs for the rest
+(`parent`), where this machine still has the table of its pages.
+
 Nothing is overwritten: a repeated commit of the same content succeeds without writing, other content needs the next
 seq. Every attempt has its own data key; packs of a failed attempt stay behind until retention removes them.
 """
@@ -26,13 +29,16 @@ from backends.ids import CheckpointId, new_nonce
 from backends.records.manifest import FORMAT, FileEntry, IndexFrame, Manifest, Timings
 from backends.records.strict import canonical
 from backends.store import layout
+from backends.store.fetch import CheckpointReader
 from backends.store.fileops import FileOps, RealOps
 from backends.store.fleetkey import VerifyKey
-from backends.store.format.index import Index, Stream, encode_index
+from backends.store.format.index import Index, PackRef, Stream, encode_index
 from backends.store.format.manifests import list_job, open_manifest, seal_manifest
-from backends.store.format.packs import FRAME_BYTES, PackWriter, check_pack
+from backends.store.format.packs import FRAME_BYTES, PackWriter, check_pack, check_present, first_packs
 from backends.store.format.source import SaveSource, SourceFile, StreamCutter
+from backends.store.format.table import TableWriter
 from backends.store.lineage import read_lineage
+from backends.store.parent import Parent, open_parent
 from backends.store.port import ObjectStore
 from backends.store.sealing import DataKey, JobKey
 
@@ -56,6 +62,7 @@ class Committed:
 class _Written:
     manifest: Manifest
     data: bytes  # the object's bytes
+    packs: tuple[PackRef, ...] | None = None  # those its index names; None: not known without reading it
 
 
 class Committer:
@@ -71,7 +78,9 @@ class Committer:
         clock: Clock,
         *,
         open_source: Callable[[Path], FileOps] = RealOps,
+        tables: FileOps | None = None,
     ) -> None:
+        """`tables` is where this machine keeps page tables; without one every save is a full one."""
         self._store = store
         self._uid = uid
         self._epoch = epoch
@@ -79,6 +88,7 @@ class Committer:
         self._verify_key = verify_key
         self._clock = clock
         self._open_source = open_source
+        self._tables = tables
 
     def next_seq(self) -> int:
         """The first seq of this epoch under which nothing lies yet, from 1."""
@@ -103,9 +113,29 @@ class Committer:
                     f"checkpoint {identity} of job {self._uid} exists with other content; commit under the next seq"
                 )
             return self._finish(existing, repeated=True)
-        written = self._seal(self._write_data(identity, source))
-        self._write_manifest(written)
-        return self._finish(written, repeated=False)
+        with open_parent(self._store, self._uid, self._epoch, self._key, self._tables) as parent:
+            table = None if self._tables is None else TableWriter(self._tables, self._uid, self._key)
+            try:
+                written = self._seal(*self._write_data(identity, source, parent, table))
+                self._write_manifest(written)
+                done = self._finish(written, repeated=False)
+            except BaseException:
+                if table is not None:
+                    table.discard()
+                raise
+        if table is not None:
+            self._settle(done.manifest, table)
+        return done
+
+    def _settle(self, manifest: Manifest, table: TableWriter) -> None:
+        """The save is committed: which table the next one goes by."""
+        if manifest.parent is None:
+            table.keep(manifest.id, manifest.content)
+            return
+        if manifest.notes.get("full_due"):
+            table.keep(manifest.id, manifest.content, aside=True)
+        else:
+            table.discard()
 
     def recover(self, after: int) -> Committed | None:
         """What a restarted guard may still report: the newest save of this epoch with seq > `after` that counts.
@@ -137,9 +167,9 @@ class Committer:
             self._store.create(key, data)
         return _Written(open_manifest(data, self._uid, identity, self._key), data)
 
-    def _seal(self, manifest: Manifest) -> _Written:
+    def _seal(self, manifest: Manifest, packs: tuple[PackRef, ...]) -> _Written:
         try:
-            return _Written(manifest, seal_manifest(manifest, self._key))
+            return _Written(manifest, seal_manifest(manifest, self._key), packs)
         except (ValueError, TypeError) as error:
             raise StoreError(
                 f"manifest of checkpoint {manifest.id}: {clean(error)}; the save is given up"
@@ -154,40 +184,53 @@ class Committer:
             pass
         return content_digest(cutter.streams, source.files, self._key)
 
-    def _write_data(self, identity: CheckpointId, source: SaveSource) -> Manifest:
-        """Seal and upload everything but the manifest."""
+    def _write_data(
+        self, identity: CheckpointId, source: SaveSource, parent: Parent | None, table: TableWriter | None
+    ) -> tuple[Manifest, tuple[PackRef, ...]]:
+        """Seal and upload everything but the manifest; return that, and the packs that its index names."""
         started = self._clock.monotonic()
         data_key = DataKey.new(self._uid, identity)
-        writer = PackWriter(self._store, self._key, data_key, self._first_packs(identity))
-        cutter = StreamCutter(self._open_source(source.directory), self._key, lambda: len(writer.frames))
+        writer = PackWriter(self._store, self._key, data_key, first_packs(self._store, self._uid, identity))
+        base = None if parent is None else parent.base
+        cutter = StreamCutter(
+            self._open_source(source.directory), self._key, lambda: len(writer.frames), base=base, table=table
+        )
         writer.write("packs", cutter.images())
         writer.write("files", cutter.files(source.files))
-        index = Index(self._uid, identity, writer.refs, tuple(writer.frames), tuple(cutter.streams))
+        packs, frames = cutter.slots.tables(writer.refs, writer.frames, None if base is None else base.index)
+        index = Index(self._uid, identity, packs, frames, tuple(cutter.streams))
         encoded = b"".join(encode_index(index))
         first = len(writer.frames)
         writer.write("packs", (encoded[at : at + FRAME_BYTES] for at in range(0, len(encoded), FRAME_BYTES)))
-        return self._manifest(identity, source, cutter.streams, writer, data_key, first, encoded, started)
+        used = parent if cutter.slots.refers else None
+        manifest = self._manifest(identity, source, cutter, writer, data_key, first, encoded, started, used)
+        return manifest, packs
 
     def _manifest(
         self,
         identity: CheckpointId,
         source: SaveSource,
-        streams: list[Stream],
+        cutter: StreamCutter,
         writer: PackWriter,
         data_key: DataKey,
         first_index_frame: int,
         index: bytes,
         started: float,
+        parent: Parent | None,
     ) -> Manifest:
+        streams = cutter.streams
         files = {stream.name: stream for stream in streams if stream.area == "files"}
         frames = writer.frames[first_index_frame:]
+        keys = {str(identity): self._key.wrap(data_key)}
+        if parent is not None:
+            keys[str(parent.base.checkpoint)] = parent.base.wrapped_key
         return Manifest(
             format=FORMAT,
             job_uid=self._uid,
             epoch=identity.epoch,
             seq=identity.seq,
             nonce=new_nonce(),
-            parent=None,
+            parent=None if parent is None else str(parent.base.checkpoint),
             engine=source.engine,
             versions=source.versions,
             runtime=source.runtime,
@@ -203,7 +246,7 @@ class Committer:
                 IndexFrame(writer.packs[f.pack].name, f.offset, f.length, f.number, f.plain) for f in frames
             ),
             index_digest=self._key.digest(index),
-            keys={str(identity): self._key.wrap(data_key)},
+            keys=keys,
             timings=Timings(
                 frozen_at=format_utc(source.frozen_at),
                 frozen_s=source.frozen_s,
@@ -211,17 +254,10 @@ class Committer:
                 pack_s=self._clock.monotonic() - started,
                 clock_offset_s=source.clock_offset_s,
             ),
+            notes={}
+            if parent is None
+            else parent.chain.then(cutter.changed).notes(cutter.changed, cutter.pages),
         )
-
-    def _first_packs(self, identity: CheckpointId) -> dict[layout.PackArea, int]:
-        """The next free pack number in each area: leftovers of a failed attempt are never overwritten."""
-        return {"packs": self._first_pack("packs", identity), "files": self._first_pack("files", identity)}
-
-    def _first_pack(self, area: layout.PackArea, identity: CheckpointId) -> int:
-        prefix = layout.job(self._uid, area, str(identity), "")
-        names = [f"{area}/{identity}/{info.key[len(prefix) :]}" for info in self._store.list(prefix)]
-        taken = [parsed[2] for name in names if (parsed := layout.parse_pack(name)) is not None]
-        return max(taken, default=-1) + 1
 
     def _write_manifest(self, written: _Written) -> None:
         """Create the manifest; after a silence find out whether it was this one that got there."""
@@ -264,6 +300,11 @@ class Committer:
             )
         for entry in written.manifest.packs:
             check_pack(self._store, self._uid, entry, self._key)
+        if written.manifest.parent is not None:
+            packs = written.packs
+            if packs is None:
+                packs = CheckpointReader(self._store, self._uid, identity, self._key).index.packs
+            check_present(self._store, self._uid, packs)  # the parent's were read back when it was saved
 
     def _check_fence(self, identity: CheckpointId) -> tuple[str, ...]:
         """FencedError when a validly signed claim of a newer epoch exists; else what is not to be trusted there."""

@@ -14,8 +14,9 @@ from backends.errors import DamagedError, FullError, StoreError
 from backends.ids import CheckpointId
 from backends.records.manifest import Manifest
 from backends.store.fileops import FileOps, RealOps
-from backends.store.format.index import ZERO, Extent, Frame, Index, Stream, decode_index, zero_page
-from backends.store.format.manifests import load_manifest
+from backends.store.format.extents import ZERO, Extent, spans
+from backends.store.format.index import Frame, Index, Stream, decode_index
+from backends.store.format.manifests import load_full, load_manifest
 from backends.store.format.packs import FrameReader, open_frame
 from backends.store.port import ObjectStore
 from backends.store.sealing import JobKey
@@ -27,8 +28,16 @@ _ZEROS = bytes(1 << 20)
 class CheckpointReader:
     """An authenticated checkpoint: its manifest, its index, and the verified bytes of its streams."""
 
-    def __init__(self, store: ObjectStore, uid: str, checkpoint: CheckpointId, key: JobKey) -> None:
-        self.manifest = load_manifest(store, uid, checkpoint, key)
+    def __init__(
+        self,
+        store: ObjectStore,
+        uid: str,
+        checkpoint: CheckpointId,
+        key: JobKey,
+        manifest: Manifest | None = None,
+    ) -> None:
+        """Without `manifest` the checkpoint's own is read, or its synthetic full where it has a parent and one."""
+        self.manifest = manifest or _manifest(store, uid, checkpoint, key)
         self._key = key
         keys = {}
         for text, wrapped in self.manifest.keys.items():
@@ -79,20 +88,29 @@ class CheckpointReader:
 
     def _extent(self, stream: Stream, extent: Extent) -> Iterator[bytes | memoryview]:
         if extent.frame == ZERO:
-            for at in range(0, extent.length, len(_ZEROS)):
-                yield _ZEROS[: min(len(_ZEROS), extent.length - at)]
+            yield from _zeros(extent.length)
             return
         plain = memoryview(self.frames.plain(extent.frame))
         if not stream.zero:
             yield plain[extent.at : extent.at + extent.length]
             return
         size, at = stream.page_size, extent.at
-        for page in range(extent.offset // size, (extent.offset + extent.length) // size):
-            if zero_page(stream, page):
-                yield bytes(size)
+        for zero, pages in spans(stream.zero, extent.offset // size, extent.length // size):
+            if zero:
+                yield from _zeros(pages * size)
             else:
-                yield plain[at : at + size]
-                at += size
+                yield plain[at : at + pages * size]
+                at += pages * size
+
+
+def _manifest(store: ObjectStore, uid: str, checkpoint: CheckpointId, key: JobKey) -> Manifest:
+    found = load_manifest(store, uid, checkpoint, key)
+    return found if found.parent is None else load_full(store, uid, found, key) or found
+
+
+def _zeros(length: int) -> Iterator[bytes]:
+    for at in range(0, length, len(_ZEROS)):
+        yield _ZEROS[: min(len(_ZEROS), length - at)]
 
 
 def fetch(

@@ -16,7 +16,7 @@ from backends.errors import DamagedError, NotFoundError, UsageError
 from backends.ids import CheckpointId
 from backends.store import layout
 from backends.store.fleetkey import VerifyKey
-from backends.store.format.manifests import Listing, NewerFormatError, list_job, load_manifest
+from backends.store.format.manifests import Listing, NewerFormatError, list_job, load_full, load_manifest
 from backends.store.lineage import Lineage, read_lineage
 from backends.store.port import ObjectInfo, ObjectStore, Sweeper
 from backends.store.sealing import JobKey
@@ -48,7 +48,7 @@ class Known:
 
     understood: bool  # its manifest authenticates and reads; False also for one with no manifest
     verified: bool = False  # another party says so, validly signed
-    parent: CheckpointId | None = None
+    parent: CheckpointId | None = None  # the one whose packs it needs; none where it has a synthetic full
     newer_format: bool = False
 
 
@@ -152,8 +152,8 @@ def plan(
         elif now - max(stamps) < policy.min_age_s:
             reasons.setdefault(identity, "younger than the minimum age")
     for identity in list(reasons):
-        for ancestor in _ancestors(identity, known):
-            reasons.setdefault(ancestor, f"checkpoint {identity} uses its packs")
+        for needed in _needed(identity, known):
+            reasons.setdefault(needed, f"checkpoint {identity} uses its packs")
     removed = sorted(({*listing.manifests, *listing.data, *listing.attested}) - set(reasons), reverse=True)
     objects = [info for identity in removed for info in _objects(listing, identity)]
     return Plan(
@@ -177,11 +177,21 @@ def _objects(listing: Listing, identity: CheckpointId) -> Iterator[ObjectInfo]:
     yield from listing.data.get(identity, ())
 
 
-def _ancestors(identity: CheckpointId, known: Mapping[CheckpointId, Known]) -> Iterator[CheckpointId]:
-    each = known.get(identity)
-    while each is not None and each.parent is not None:
-        yield each.parent
-        each = known.get(each.parent)
+def _needed(identity: CheckpointId, known: Mapping[CheckpointId, Known]) -> Iterator[CheckpointId]:
+    """The checkpoints whose packs this one uses, or may use where its manifest cannot be read.
+
+    A save refers to the newest save of its epoch at that time or to what that one refers to (`store.parent`).
+    """
+    each: Known | None = known.get(identity)
+    while each is not None:
+        found = each.parent
+        if found is None and not each.understood:
+            older = [other for other in known if other.epoch == identity.epoch and other < identity]
+            found = max(older, default=None)
+        if found is None:
+            return
+        yield found
+        identity, each = found, known.get(found)
 
 
 def look(
@@ -198,7 +208,10 @@ def look(
         except (DamagedError, NotFoundError):
             known[identity] = Known(understood=False)
             continue
-        parent = None if manifest.parent is None else CheckpointId.parse(manifest.parent)
+        parent = None
+        listed = any(info.key.endswith(f"/{layout.FULL}") for info in listing.attested.get(identity, ()))
+        if manifest.parent is not None and not (listed and load_full(store, listing.uid, manifest, key)):
+            parent = CheckpointId.parse(manifest.parent)
         record = read_attestation(store, listing.uid, identity, "verified", verify_key)
         known[identity] = Known(True, record is not None, parent)
     return known

@@ -15,6 +15,7 @@ from backends.store import layout
 from backends.store.fetch import CheckpointReader
 from backends.store.fleetkey import FleetKey, VerifyKey, open_record, sign_record
 from backends.store.format.manifests import manifest_mac
+from backends.store.format.packs import check_present
 from backends.store.port import ObjectStore
 from backends.store.sealing import JobKey
 
@@ -53,12 +54,7 @@ def verify_checkpoint(
         raise UsageError(f"sample is {sample}; a share above 0 and at most 1 is expected")
     started = clock.monotonic()
     reader = CheckpointReader(store, uid, checkpoint, key)
-    for pack in reader.index.packs:
-        name = layout.job(uid, *pack.name.split("/"))
-        found = store.info(name)
-        if found is None or found.size != pack.size:
-            size = "missing" if found is None else f"{found.size} bytes"
-            raise DamagedError(f"{name}: {size}, {pack.size} bytes expected")
+    check_present(store, uid, reader.index.packs)
     if sample is None:
         for stream in reader.index.streams:
             for _ in reader.blocks(stream):

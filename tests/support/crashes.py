@@ -11,14 +11,17 @@ from backends.errors import DamagedError, FencedError, NotFoundError, ReprieveEr
 from backends.fakes.fileops import Crashed, FailingOps, FaultKind, SimulatedOps
 from backends.ids import CheckpointId
 from backends.store.commit import Committer
+from backends.store.fetch import CheckpointReader
 from backends.store.fileops import FileOps
 from backends.store.files import FileStore
 from backends.store.fleetkey import FleetKey
 from backends.store.format.manifests import list_job
+from backends.store.format.table import drop_table, open_table
 from backends.store.retention import Policy, make_plan, run
 from backends.store.sealing import JobKey
 from backends.store.takeover import choose, claim_next, settle, write_continues
 from backends.store.verify import read_attestation, verify_checkpoint
+from tests.support.memory import Process, page, save_of
 from tests.support.store import UID, Bench, make_save
 
 CHANGING = ("mkdir", "create", "write", "sync", "link", "rename", "unlink", "sync_dir")
@@ -35,16 +38,16 @@ class World:
     directory: Path = Path()
 
     def bench(self, ops: FileOps) -> Bench:
-        """Fresh processes on these files."""
-        return Bench(FileStore(Path("/store"), ops), self.key, self.fleet)
+        """Fresh processes on these files; the node's page table lies among them, so that faults strike it as well."""
+        return Bench(FileStore(Path("/store"), ops), self.key, self.fleet, tables=ops)
 
     def source_of(self, identity: CheckpointId) -> Path:
         """The save's directory on the node's disk, made once."""
         path = self.directory / str(identity)
         if not path.exists():
-            make_save(
-                path, {"pages-1.img": str(identity).encode() * 40, "core-1.img": b"c"}, {"log": b"l" * 9}
-            )
+            mark = 1000 * identity.epoch + identity.seq
+            memory = Process(7, {0x400000: [page(1), page(mark), page(0), page(2)], 0x7F0000: [page(3)]})
+            save_of(path, [memory], {"log": b"l" * 9})
         return path
 
     def save(self, bench: Bench, epoch: int, seq: int) -> None:
@@ -60,13 +63,15 @@ class World:
 
 
 def prepared(directory: Path) -> tuple[World, SimulatedOps]:
-    """A job with two verified saves, all durable."""
+    """A job with two verified full saves, all durable: the table was lost between them. The third refers to 1.2."""
     world, ops = World(directory=directory), SimulatedOps()
     bench = world.bench(ops)
     bench.begin()
     for seq in (1, 2):
         world.save(bench, 1, seq)
         world.verify(bench, CheckpointId(1, seq))
+        if seq == 1:
+            drop_table(ops, UID)
     return world, ops
 
 
@@ -102,7 +107,7 @@ def _steps(world: World, ops: FileOps) -> list[Callable[[], object]]:
     return [
         lambda: world.save(bench, 1, 3),
         lambda: world.verify(bench, CheckpointId(1, 3)),
-        retain,
+        retain,  # 1.1 goes, 1.2 stays: 1.3 needs its packs
         take_over,
         save_there,
     ]
@@ -168,6 +173,7 @@ def _go_on(world: World, bench: Bench, epoch: int) -> None:
         found = guard.recover(max(mine, default=0))
         if found is not None:
             world.reported.append(found.checkpoint)
+        _save_again(world, bench, current.epoch)
     except FencedError:
         assert epoch > current.epoch
     taken = bench.take_over("node-z", "guard-z")
@@ -176,6 +182,16 @@ def _go_on(world: World, bench: Bench, epoch: int) -> None:
     assert chosen >= max(world.reported), f"{chosen} chosen, {max(world.reported)} was reported"
     bench_epoch = taken.epoch
     world.save(bench, bench_epoch, bench.committer(bench_epoch).next_seq())
+
+
+def _save_again(world: World, bench: Bench, epoch: int) -> None:
+    """The guard that is back saves once more, by the table it finds; the bytes come back, pages of the parent's too."""
+    seq = bench.committer(epoch).next_seq()
+    world.save(bench, epoch, seq)
+    reader = CheckpointReader(bench.store, UID, CheckpointId(epoch, seq), world.key)
+    stream = next(stream for stream in reader.index.streams if stream.name == "pages-1.img")
+    found = b"".join(reader.blocks(stream))
+    assert found == (world.source_of(CheckpointId(epoch, seq)) / "images/pages-1.img").read_bytes()
 
 
 def fingerprint(world: World, files: SimulatedOps) -> bytes:
@@ -187,10 +203,14 @@ def fingerprint(world: World, files: SimulatedOps) -> bytes:
             below = f"{path}/{name}".lstrip("/")
             if info.kind == "directory":
                 walk(below)
-            elif not name.startswith(".tmp-"):
+            elif not name.startswith((".tmp-", UID)):
                 handle = files.open(below)
                 digest.update(below.encode() + b"\0" + files.read(handle, 1 << 30, 0))
                 files.close(handle)
 
     walk("")
+    with open_table(
+        files.copy(), UID, world.key
+    ) as table:  # however torn: what counts is whether it is trusted
+        digest.update(b"no table" if table is None else str(table.checkpoint).encode())
     return digest.digest()

@@ -28,7 +28,7 @@ def main() -> None:
         boot_id=boot_id(),
         clock=clock,
         engines=engines(),
-        open_vault=opener(clock, lambda shipment: {}),
+        open_vault=opener(clock, lambda shipment: {}, layout.pages),
         spool=Spool(layout.spool, who.guard, who.node, clock),
         freezes=Freezes(layout.frozen),
     )

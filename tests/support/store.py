@@ -11,6 +11,7 @@ from backends.fakes.store import MemoryStore
 from backends.ids import CheckpointId, new_nonce
 from backends.records.lineage import Continues, Proof
 from backends.store.commit import Committed, Committer, SaveSource, SourceFile
+from backends.store.fileops import FileOps
 from backends.store.fleetkey import FleetKey
 from backends.store.port import ObjectStore
 from backends.store.sealing import JobKey
@@ -94,6 +95,7 @@ class Bench:
     fleet: FleetKey = field(default_factory=FleetKey.new)
     clock: ManualClock = field(default_factory=ManualClock)
     uid: str = UID
+    tables: FileOps | None = None  # where the node keeps page tables; None: every save is a full one
 
     def taker(self, nonce: str | None = None, controller: str = "console") -> Taker:
         return Taker(self.store, self.uid, self.fleet, controller, nonce or new_nonce(), self.clock)
@@ -102,7 +104,9 @@ class Bench:
         return begin(self.taker(), "job", target, guard)
 
     def committer(self, epoch: int = 1) -> Committer:
-        return Committer(self.store, self.uid, epoch, self.key, self.fleet.verify_key, self.clock)
+        return Committer(
+            self.store, self.uid, epoch, self.key, self.fleet.verify_key, self.clock, tables=self.tables
+        )
 
     def save(self, directory: Path, seq: int, epoch: int = 1, *, content: bytes | None = None) -> Committed:
         """Commit a small save whose content names it."""

@@ -57,6 +57,11 @@ class Layout:
         return self.state / "frozen"
 
     @property
+    def pages(self) -> Path:
+        """Page tables: what the next save of a job is compared with. May be lost at any time."""
+        return self.state / "pages"
+
+    @property
     def staging(self) -> Path:
         """Saves and restores under way."""
         return self.root / "staging"
@@ -96,7 +101,7 @@ class Layout:
         self.root.mkdir(parents=True, exist_ok=True)
         for path in (
             self.state, self.desired, self.started, self.keys, self.spool, self.requests, self.frozen,
-            self.staging, self.run,
+            self.pages, self.staging, self.run,
         ):  # fmt: skip
             path.mkdir(mode=0o700, exist_ok=True)
             path.chmod(0o700)

@@ -13,6 +13,8 @@ from backends.guard.disk.layout import Layout
 from backends.records.grant import Grant
 from backends.records.job import Job
 from backends.records.strict import read, to_document
+from backends.store.fileops import RealOps
+from backends.store.format.table import drop_table
 
 FORMAT: Literal[1] = 1
 
@@ -65,9 +67,10 @@ def save_grant(layout: Layout, uid: str, grant: Grant) -> None:
 
 
 def drop(layout: Layout, uid: str) -> None:
-    """Forget a job: its record first, then its key."""
+    """Forget a job: its record first, then its key and page table."""
     durable.remove(layout.desired / f"{uid}.json")
     durable.remove(layout.keys / f"{uid}.json")
+    drop_table(RealOps(layout.pages), uid)
 
 
 def load(layout: Layout) -> list[tuple[JobRecord, Grant]]:

@@ -132,6 +132,19 @@ def _ship(unit: JobUnit, flight: _Flight, saved: Saved, pending: Pending) -> Non
     _clear(flight)
     unit.take(SaveDone(durable, ended_at - flight.begun_at))
     unit.change(_not_pending)
+    _consolidate(unit, receipt.checkpoint)
+
+
+def _consolidate(unit: JobUnit, checkpoint: str) -> None:
+    """In the background of the job's run: a full save where one is due. Whatever goes wrong costs nothing but that."""
+    spool, name = unit.tools.spool, unit.record.job.name
+    try:
+        told = unit.vault.consolidate(checkpoint)
+    except Exception as error:  # noqa: BLE001 - the save itself stands; the next one is a full one then
+        spool.add("save.full", f"no full save of {checkpoint} was made: {trouble(error).message}", name)
+        return
+    if told is not None:
+        spool.add("save.full", told, name)
 
 
 def _give_up(unit: JobUnit, flight: _Flight | None, error: ReprieveError) -> None:

@@ -9,7 +9,7 @@ docs/formats.md; all numbers are little-endian.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -19,13 +19,12 @@ from backends.ids import CheckpointId, check_uid
 from backends.records import strict
 from backends.records.manifest import check_distinct, check_stream_name
 from backends.store import layout
+from backends.store.format.extents import EXTENT_BYTES, ZERO, Extent, PackedExtents, pack_extents, zeros_in
 
 MAGIC = b"RPVIDX1\n"
 HEADER_LIMIT = 64 << 20
 FRAME_LIMIT = 16 << 20  # plaintext bytes of one frame that a reader accepts
-ZERO = 0xFFFFFFFF  # an extent's frame: no bytes are stored, the content is zeros
 _FRAME = struct.Struct("<IIQQII")
-_EXTENT = struct.Struct("<QQQII")
 
 Area = Literal["images", "files"]
 
@@ -38,16 +37,6 @@ class Frame(NamedTuple):
     length: int  # sealed bytes
     number: int  # frame number inside the save that sealed it
     plain: int  # plaintext bytes
-
-
-class Extent(NamedTuple):
-    """A piece of a stream inside one frame."""
-
-    offset: int  # bytes from the start of the stream
-    length: int  # bytes
-    vaddr: int  # virtual address of the first page; 0 in plain streams
-    frame: int  # place in the index's table of frames, or ZERO
-    at: int  # bytes from the start of the frame's plaintext
 
 
 class PackRef(NamedTuple):
@@ -65,7 +54,7 @@ class Stream:
     name: str  # relative to images/ or files/
     size: int
     digest: str  # keyed BLAKE3-256 of the content, hex
-    extents: tuple[Extent, ...]
+    extents: Sequence[Extent]
     map: str | None = None  # the pagemap file that describes it; None for plain streams
     page_size: int = 0  # bytes; 0 for plain streams
     zero: bytes = b""  # bit per page of the stream: set = a page of zeros that no frame holds; empty: none
@@ -114,7 +103,8 @@ def encode_index(index: Index) -> Iterable[bytes]:
     yield MAGIC + len(header).to_bytes(4, "little") + header
     yield b"".join(_FRAME.pack(f.pack, f.length, f.offset, f.number, f.plain, 0) for f in index.frames)
     for stream in index.streams:
-        yield b"".join(_EXTENT.pack(*extent) for extent in stream.extents)
+        packed = stream.extents
+        yield packed.raw if isinstance(packed, PackedExtents) else pack_extents(packed)
         yield stream.zero
         yield stream.hashes
 
@@ -197,9 +187,7 @@ def _pack_ref(row: tuple[Any, ...], what: str) -> PackRef:
 
 
 def _stream(entry: _StreamHeader, cursor: _Cursor) -> Stream:
-    extents = tuple(
-        Extent._make(row) for row in _EXTENT.iter_unpack(cursor.take(entry.extents * _EXTENT.size))
-    )
+    extents = PackedExtents(cursor.take(entry.extents * EXTENT_BYTES))
     zero = bytes(cursor.take(entry.zero_bytes))
     hashes = bytes(cursor.take(entry.hash_bytes))
     return Stream(
@@ -256,18 +244,11 @@ def _check_stream(stream: Stream, frames: tuple[Frame, ...]) -> None:
         raise ValueError(f"{name}: extents cover {end} of {stream.size} bytes")
 
 
-def zero_page(stream: Stream, page: int) -> bool:
-    """Whether that page of the stream is zeros that no frame holds."""
-    return bool(stream.zero) and bool(stream.zero[page >> 3] >> (page & 7) & 1)
-
-
 def stored(stream: Stream, extent: Extent) -> int:
     """Bytes of the extent that its frame holds: its length without the pages of zeros."""
     if extent.frame == ZERO:
         return 0
     if not stream.zero:
         return extent.length
-    first = extent.offset // stream.page_size
-    count = extent.length // stream.page_size
-    zeros = sum(zero_page(stream, page) for page in range(first, first + count))
-    return extent.length - zeros * stream.page_size
+    first, count = extent.offset // stream.page_size, extent.length // stream.page_size
+    return extent.length - zeros_in(stream.zero, first, count) * stream.page_size

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from backends.clean import clean
-from backends.errors import DamagedError, IncompatibleError
+from backends.errors import DamagedError, IncompatibleError, NotFoundError
 from backends.ids import CheckpointId
 from backends.records import strict
 from backends.records.manifest import FORMAT, Manifest
@@ -73,9 +73,20 @@ def check_format(document: dict[str, Any], what: str) -> None:
         )
 
 
-def load_manifest(store: ObjectStore, uid: str, identity: CheckpointId, key: JobKey) -> Manifest:
-    """Read and authenticate a checkpoint's manifest; NotFoundError when there is none."""
-    return open_manifest(store.read(layout.checkpoint(uid, identity)), uid, identity, key)
+def load_manifest(
+    store: ObjectStore, uid: str, identity: CheckpointId, key: JobKey, name: str = layout.MANIFEST
+) -> Manifest:
+    """Read and authenticate a checkpoint's manifest, or its full one by `name`; NotFoundError when there is none."""
+    return open_manifest(store.read(layout.checkpoint(uid, identity, name)), uid, identity, key)
+
+
+def load_full(store: ObjectStore, uid: str, manifest: Manifest, key: JobKey) -> Manifest | None:
+    """The synthetic full of an incremental save; None when there is none that can be used."""
+    try:
+        full = load_manifest(store, uid, manifest.id, key, layout.FULL)
+    except (DamagedError, IncompatibleError, NotFoundError):
+        return None
+    return full if full.parent is None and full.content == manifest.content else None
 
 
 def manifest_mac(data: bytes) -> str:

@@ -12,10 +12,15 @@ from backends.clean import clean
 from backends.errors import StoreError
 from backends.records.manifest import check_stream_name
 from backends.store.fileops import FileOps, opened, read_all
-from backends.store.format.index import Area, Extent, Stream
+from backends.store.format.base import Base
+from backends.store.format.extents import Extent, PackedExtents, pack_extents
+from backends.store.format.index import Area, Stream
 from backends.store.format.packs import FRAME_BYTES
 from backends.store.format.pagemap import Pagemap, PagemapError, read_pagemap
-from backends.store.sealing import JobKey
+from backends.store.format.pages import PageCutter
+from backends.store.format.slots import Slots
+from backends.store.format.table import TableWriter
+from backends.store.sealing import Buffer, JobKey
 
 PAGEMAP_LIMIT = 256 << 20  # bytes; a larger one is not read and its pages are stored as plain extents
 
@@ -54,14 +59,28 @@ class SaveSource:
 class StreamCutter:
     """Reads the streams of a source one frame at a time and notes their extents and digests."""
 
-    def __init__(self, ops: FileOps, key: JobKey, frames: Callable[[], int]) -> None:
-        """`frames` tells how many frames have been made so far: the number of the next piece's frame."""
+    def __init__(
+        self,
+        ops: FileOps,
+        key: JobKey,
+        frames: Callable[[], int],
+        *,
+        base: Base | None = None,
+        table: TableWriter | None = None,
+    ) -> None:
+        """`frames` tells how many frames have been made so far: the number of the next piece's frame.
+
+        Pages that `base` holds are not read out again but referred to; `table` takes the hashes of all pages.
+        """
         self.streams: list[Stream] = []
+        self.slots = Slots(frames)
+        self.pages = self.changed = 0  # pages of pages files; those of them that are stored
         self._ops = ops
         self._key = key
-        self._frames = frames
+        self._base = base
+        self._table = table
 
-    def images(self) -> Iterator[bytes]:
+    def images(self) -> Iterator[Buffer]:
         """Pieces of every image file, in order of their names."""
         with _source_errors("images"):
             names = sorted(self._names("images"))
@@ -69,7 +88,7 @@ class StreamCutter:
         for name in names:
             yield from self._stream("images", name, maps.get(name))
 
-    def files(self, entries: tuple[SourceFile, ...]) -> Iterator[bytes]:
+    def files(self, entries: tuple[SourceFile, ...]) -> Iterator[Buffer]:
         """Pieces of every captured file; StoreError when a copy has another size than was captured."""
         for entry in entries:
             yield from self._stream("files", entry.copy, None)
@@ -104,61 +123,56 @@ class StreamCutter:
                 found[pages] = (name, pagemap)
         return {pages: entry for pages, entry in found.items() if pages not in doubtful}
 
-    def _stream(self, area: Area, name: str, pagemap: tuple[str, Pagemap] | None) -> Iterator[bytes]:
-        hasher = self._key.hasher()
-        pieces: list[tuple[int, int]] = []  # frame, bytes
-        offset = 0
+    def _stream(self, area: Area, name: str, pagemap: tuple[str, Pagemap] | None) -> Iterator[Buffer]:
         with _source_errors(f"{area}/{name}"), opened(self._ops, f"{area}/{name}") as handle:
-            while piece := self._ops.read(handle, FRAME_BYTES, offset):
-                hasher.update(piece)
-                offset += len(piece)
-                frame = self._frames()
-                pieces.append((frame, len(piece)))
-                yield piece
-        self.streams.append(_make_stream(area, name, offset, hasher.hexdigest(), pieces, pagemap))
+            if pagemap is not None:
+                found = self._ops.stat(f"{area}/{name}")
+                page_size = _page_size(pagemap[1], 0 if found is None else found.size)
+                if page_size is not None:
+                    yield from self._paged(name, handle, *pagemap, page_size)
+                    return
+            yield from self._plain(area, name, handle)
+
+    def _plain(self, area: Area, name: str, handle: int) -> Iterator[Buffer]:
+        hasher = self._key.hasher()
+        extents = []
+        offset = 0
+        while piece := self._ops.read(handle, FRAME_BYTES, offset):
+            hasher.update(piece)
+            slot = self.slots.own()
+            self.slots.fill(slot)
+            extents.append(Extent(offset, len(piece), 0, slot, 0))
+            offset += len(piece)
+            yield piece
+        packed = PackedExtents(pack_extents(extents))
+        self.streams.append(Stream(area, name, offset, hasher.hexdigest(), packed))
+
+    def _paged(
+        self, name: str, handle: int, map_name: str, pagemap: Pagemap, page_size: int
+    ) -> Iterator[Buffer]:
+        """A pages file: only what is neither zeros nor held by the base."""
+        hasher = self._key.hasher()
+        base = None if self._base is None else self._base.stream(map_name, page_size)
+        cutter = PageCutter(pagemap, page_size, self._key, self.slots, base, FRAME_BYTES)
+        if self._table is not None:
+            self._table.stream(name, map_name, page_size, FRAME_BYTES // page_size)
+        yield from cutter.pieces(
+            lambda length, offset: self._ops.read(handle, length, offset), hasher, self._table
+        )
+        self.pages += pagemap.pages
+        self.changed += cutter.changed
+        size = pagemap.pages * page_size
+        self.streams.append(
+            Stream("images", name, size, hasher.hexdigest(), cutter.done(), map_name, page_size, cutter.zero)
+        )
 
 
-def _make_stream(
-    area: Area,
-    name: str,
-    size: int,
-    digest: str,
-    pieces: list[tuple[int, int]],
-    pagemap: tuple[str, Pagemap] | None,
-) -> Stream:
-    if pagemap is not None:
-        with contextlib.suppress(PagemapError):
-            page_size = pagemap[1].page_size(size)
-            extents = tuple(_page_extents(pagemap[1], page_size, pieces))
-            return Stream(area, name, size, digest, extents, pagemap[0], page_size)
-    offset = 0
-    plain = []
-    for frame, length in pieces:
-        plain.append(Extent(offset, length, 0, frame, 0))
-        offset += length
-    return Stream(area, name, size, digest, tuple(plain))
-
-
-def _page_extents(pagemap: Pagemap, page_size: int, pieces: list[tuple[int, int]]) -> Iterator[Extent]:
-    """Extents cut at both the runs of the map and the frames; pieces are whole pages but for nothing."""
-    if any(length % page_size for _, length in pieces):
-        raise PagemapError("frames do not hold whole pages")
-    frames = iter(pieces)
-    frame, left = next(frames)
-    offset = at = 0
-    for vaddr, count in pagemap.runs:
-        address, rest = vaddr, count * page_size
-        while rest:
-            if not left:
-                frame, left = next(frames)
-                at = 0
-            length = min(rest, left)
-            yield Extent(offset, length, address, frame, at)
-            offset += length
-            at += length
-            left -= length
-            address += length
-            rest -= length
+def _page_size(pagemap: Pagemap, file_bytes: int) -> int | None:
+    """Bytes of a page; None when map and file do not fit together, or frames would not hold whole pages."""
+    with contextlib.suppress(PagemapError):
+        size = pagemap.page_size(file_bytes)
+        return size if FRAME_BYTES % size == 0 else None
+    return None
 
 
 @contextlib.contextmanager

@@ -101,11 +101,13 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 AESGCM(AESGCM.generate_key(256)).encrypt(bytes(12), b"x", None)
 Ed25519PrivateKey.generate().sign(b"x")
 blake3.blake3(b"x").digest()
+from backends.store.format.codec import Encoder, decode
+assert decode(*Encoder().encode(bytes(5000)), 5000, "frame") == bytes(5000)
 from backends.store.objects.client import connect
 from obstore.store import MemoryStore
 MemoryStore().put("x", b"x", mode="create")
 print(json.dumps({"loaded": loaded, "early": early, "modules": sorted(sys.modules),
-                  "files": [getattr(m, "__file__", None) for n, m in sys.modules.items() if n.split(".")[0] in ("backends", "planner", "blake3", "cryptography", "obstore", "_cffi_backend")]}))
+                  "files": [getattr(m, "__file__", None) for n, m in sys.modules.items() if n.split(".")[0] in ("backends", "planner", "blake3", "cryptography", "obstore", "zstandard", "_cffi_backend")]}))
 """
 
 

@@ -243,7 +243,7 @@ def test_recover_reports_the_newest_that_counts(bench: Bench, tmp_path: Path) ->
     for seq in (1, 2, 3):
         bench.save(tmp_path, seq)
     pack = layout.pack(UID, "packs", CheckpointId(1, 3), 0)
-    memory(bench).flip(pack, 100)
+    memory(bench).flip(pack, 60)
     found = bench.committer().recover(1)
     assert isinstance(found, Committed)
     assert found.checkpoint == CheckpointId(1, 2)

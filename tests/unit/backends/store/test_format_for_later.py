@@ -11,7 +11,8 @@ from backends.ids import CheckpointId
 from backends.records.manifest import IndexFrame, Manifest, Timings
 from backends.store import layout
 from backends.store.fetch import CheckpointReader, fetch
-from backends.store.format.index import ZERO, Extent, Frame, Index, PackRef, Stream, encode_index
+from backends.store.format.extents import ZERO, Extent
+from backends.store.format.index import Frame, Index, PackRef, Stream, encode_index
 from backends.store.format.manifests import seal_manifest
 from backends.store.format.packs import PackWriter
 from backends.store.sealing import DataKey

@@ -10,18 +10,8 @@ from hypothesis import strategies as st
 
 from backends.errors import DamagedError
 from backends.ids import CheckpointId
-from backends.store.format.index import (
-    ZERO,
-    Extent,
-    Frame,
-    Index,
-    PackRef,
-    Stream,
-    decode_index,
-    encode_index,
-    stored,
-    zero_page,
-)
+from backends.store.format.extents import ZERO, Extent, spans
+from backends.store.format.index import Frame, Index, PackRef, Stream, decode_index, encode_index, stored
 from tests.support.store import UID
 
 TWO = CheckpointId(1, 2)
@@ -51,7 +41,7 @@ def test_an_index_with_every_part_comes_back() -> None:
 
 
 def test_pages_of_zeros_need_no_bytes_in_a_frame() -> None:
-    assert [zero_page(PAGES, page) for page in range(6)] == [False, True, False, True, False, False]
+    assert list(spans(PAGES.zero, 0, 6)) == [(False, 1), (True, 1), (False, 1), (True, 1), (False, 2)]
     assert [stored(PAGES, extent) for extent in PAGES.extents] == [PAGE, 3 * PAGE]
     assert stored(ZEROS, ZEROS.extents[0]) == 0
 

@@ -118,7 +118,7 @@ def test_what_is_not_understood_stays_and_newer_formats_stop_it_all(bench: Bench
     for key in foreign:
         memory(bench).create(key, b"?")
     decided = decide(bench)
-    assert decided.removed == ids(3, 1)
+    assert decided.removed == ids(3)  # 1.2 cannot be read, and 1.1 may be what it refers to
     assert decided.foreign == 2
     assert not any("1.2/" in key for key in decided.keys)
     run(bench.store, decided, bench.clock)

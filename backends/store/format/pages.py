@@ -1,0 +1,202 @@
+"""Cutting a pages file into what must be stored: changed pages in frames, zeros in a bitmap, the rest in the parent.
+
+The file is read once, a window at a time; a page is told by its keyed BLAKE3-128. Memory is a window and a frame,
+whatever the image's size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import groupby
+from typing import Literal
+
+from blake3 import blake3
+
+from backends.store.format.base import BaseStream
+from backends.store.format.extents import ExtentWriter, PackedExtents
+from backends.store.format.hashing import WindowHasher
+from backends.store.format.pagemap import Pagemap
+from backends.store.format.slots import Slots
+from backends.store.format.table import HASH_BYTES, TableWriter
+from backends.store.sealing import Buffer, JobKey
+
+Kind = Literal["zero", "same", "changed"]
+Read = Callable[[int, int], bytes]  # length, offset
+
+
+class PageCutter:
+    """Cuts one pages file; afterwards `extents` and `zero` describe it."""
+
+    def __init__(
+        self,
+        pagemap: Pagemap,
+        page_size: int,
+        key: JobKey,
+        slots: Slots,
+        base: BaseStream | None,
+        frame_bytes: int,
+    ) -> None:
+        self.changed = 0  # pages stored
+        self._pagemap = pagemap
+        self._size = page_size
+        self._key = key
+        self._slots = slots
+        self._base = base
+        self._frame_bytes = frame_bytes
+        self._bitmap = bytearray((pagemap.pages + 7) // 8)
+        self._any_zero = False
+        self._writer = ExtentWriter()
+        self._pending = bytearray()
+        self._slot: int | None = None  # of the frame that is being filled
+        self._page = 0  # of the stream
+
+    @property
+    def zero(self) -> bytes:
+        """The bitmap of zero pages; empty when there is none."""
+        return bytes(self._bitmap) if self._any_zero else b""
+
+    def done(self) -> PackedExtents:
+        """The extents of the whole stream."""
+        return self._writer.done()
+
+    def pieces(self, read: Read, hasher: blake3, table: TableWriter | None) -> Iterator[Buffer]:
+        """The frames to store, in order; `hasher` sees every byte, `table` every page's hash.
+
+        Raises:
+            ValueError: the file is shorter than its map says.
+        """
+        total = self._pagemap.pages * self._size
+        hashes = WindowHasher(self._key, self._size, table)
+        windows = _Windows(read, total, hasher, hashes, self._size, self._frame_bytes)
+        for vaddr, pages in self._pagemap.runs:
+            address, left = vaddr, pages
+            while left:
+                count = windows.at_hand(left)
+                yield from self._run(windows, address, count)
+                address += count * self._size
+                left -= count
+        if self._pending:
+            yield self._flush()
+
+    def _run(self, windows: _Windows, vaddr: int, pages: int) -> Iterator[Buffer]:
+        """Pages of one run that lie in the window."""
+        overlaps = self._base.overlaps(vaddr, pages) if self._base is not None else ((pages, None),)
+        for count, base_page in overlaps:
+            base = None if base_page is None else self._base
+            data, hashes, old = windows.take(count, vaddr, base, base_page or 0)
+            done = 0
+            for kind, many in _kinds(hashes, old, windows.zero):
+                where = vaddr + done * self._size
+                if kind == "changed":
+                    yield from self._store(data, done, many, where)
+                elif kind == "zero":
+                    self._zeros(many, where)
+                elif base_page is not None:
+                    self._refer(base_page + done, many, where)
+                self._page += many
+                done += many
+            vaddr += count * self._size
+
+    def _zeros(self, pages: int, vaddr: int) -> None:
+        self._any_zero = True
+        for page in range(self._page, self._page + pages):
+            self._bitmap[page >> 3] |= 1 << (page & 7)
+        self._writer.add_zeros(pages * self._size, vaddr)
+
+    def _refer(self, page: int, count: int, vaddr: int) -> None:
+        """Pages that the base holds."""
+        if self._base is None:
+            return
+        for found in self._base.places(page, count):
+            length = found.pages * self._size
+            self._writer.add(length, vaddr, self._slots.parent(found.frame), found.at)
+            vaddr += length
+
+    def _store(self, data: memoryview, first: int, pages: int, vaddr: int) -> Iterator[Buffer]:
+        """Pages that must be stored."""
+        self.changed += pages
+        at, end = first * self._size, (first + pages) * self._size
+        while at < end:
+            if self._slot is None:
+                self._slot = self._slots.own()
+            room = min(end - at, self._frame_bytes - len(self._pending))
+            self._writer.add(room, vaddr, self._slot, len(self._pending))
+            piece = data[at : at + room]
+            at += room
+            vaddr += room
+            if room == self._frame_bytes:  # a frame of its own: no copy
+                yield self._flush(piece)
+                continue
+            self._pending += piece
+            if len(self._pending) >= self._frame_bytes:
+                yield self._flush()
+
+    def _flush(self, whole: memoryview | None = None) -> Buffer:
+        """The frame that is full, or `whole` where nothing was pending."""
+        if self._slot is not None:
+            self._slots.fill(self._slot)
+        self._slot = None
+        if whole is not None:
+            return whole
+        frame, self._pending = self._pending, bytearray()
+        return frame
+
+
+def _kinds(hashes: list[bytes], old: bytes, zero: bytes) -> Iterator[tuple[Kind, int]]:
+    """What to do with pages, as (kind, how many of them); `old`: the base's hashes, empty where it has none."""
+    if zero not in hashes:
+        if not old:
+            yield "changed", len(hashes)
+            return
+        if old == b"".join(hashes):
+            yield "same", len(hashes)
+            return
+    before = [old[at : at + HASH_BYTES] for at in range(0, len(old), HASH_BYTES)] or hashes
+    same: Kind = "same" if old else "changed"
+    kinds = (
+        "zero" if a == zero else same if a == b else "changed" for a, b in zip(hashes, before, strict=True)
+    )
+    for kind, group in groupby(kinds):
+        yield kind, sum(1 for _ in group)
+
+
+class _Windows:
+    """Reads a pages file window by window."""
+
+    def __init__(
+        self, read: Read, total: int, hasher: blake3, hashes: WindowHasher, size: int, window: int
+    ) -> None:
+        self._read = read
+        self._total = total  # bytes of the file
+        self._hasher = hasher
+        self._hashes = hashes
+        self._size = size
+        self._window = window
+        self._offset = 0
+        self._data = memoryview(b"")
+        self._at = 0  # byte of the window
+
+    @property
+    def zero(self) -> bytes:
+        """The hash of a page of zeros."""
+        return self._hashes.zero
+
+    def at_hand(self, pages: int) -> int:
+        """At most `pages`, as many as the window holds; reads the next one when it is used up. ValueError: none."""
+        if self._at == len(self._data):
+            length = min(self._window, self._total - self._offset)
+            data = self._read(length, self._offset)
+            if not data or len(data) != length:
+                raise ValueError("the pages file is shorter than its map")
+            self._offset += length
+            self._hasher.update(data)
+            self._hashes.window(data)
+            self._data, self._at = memoryview(data), 0
+        return min(pages, (len(self._data) - self._at) // self._size)
+
+    def take(
+        self, pages: int, vaddr: int, base: BaseStream | None, base_page: int
+    ) -> tuple[memoryview, list[bytes], bytes]:
+        """The next pages of the window: their bytes, their hashes, and those of the base's pages."""
+        begin, self._at = self._at, self._at + pages * self._size
+        return self._data[begin : self._at], *self._hashes.take(pages, vaddr, base, base_page)
