@@ -33,7 +33,7 @@ async def settled(pilot: Pilot[Any]) -> None:
     app = pilot.app
     assert isinstance(app, ConsoleApp)
     for _ in range(250):
-        board = app._board()
+        board = app.board()
         if board is not None and len(board.table.rows) and board.table._pending is None:
             break
         await pilot.pause(0.02)

@@ -44,7 +44,7 @@ class Rows(Generic[R]):
         self.ghost: Ghost[R] | None = None
         self.order: list[str] = []
         self.version = 0
-        self.longest = 0  # length of the longest key
+        self.longest = 0  # length of the longest name in the first column
         self._records: dict[str, R] = {}
         self._haystacks: dict[str, str] = {}
         self._place: dict[str, int] = {}
@@ -80,7 +80,8 @@ class Rows(Generic[R]):
         vanished = self._vanished(fresh, now)
         self._records = fresh
         self.marks &= fresh.keys()
-        self.longest = max(map(len, fresh), default=0)
+        first = self.columns[0]
+        self.longest = max((len(str(first.value(record, now))) for record in fresh.values()), default=0)
         self._arrange(now, held=True, vanished=vanished)
 
     def _vanished(self, fresh: dict[str, R], now: float) -> Ghost[R] | None:

@@ -82,6 +82,7 @@ class RowTable(ScrollView, Generic[R], can_focus=True):
     ) -> None:
         super().__init__(id=id)
         self.rows: Rows[R] = Rows(columns, sort, descending=descending)
+        self._note: str | None = None
         self.follow = False  # keep the cursor on the first row as new ones arrive
         self._title = title
         self._empty = empty
@@ -91,7 +92,7 @@ class RowTable(ScrollView, Generic[R], can_focus=True):
 
     def on_mount(self) -> None:
         """Draw the title."""
-        self._retitle()
+        self.retitle()
 
     # -- what it shows
 
@@ -134,6 +135,12 @@ class RowTable(ScrollView, Generic[R], can_focus=True):
         """Time went on: countdowns and work at risk are drawn again."""
         self.refresh()
 
+    def note(self, words: str) -> None:
+        """Words at the right of the lower edge, such as how old the rows are."""
+        if words != self._note:
+            self._note = words
+            self.retitle()
+
     @property
     def record(self) -> R | None:
         """The record under the cursor, the ghost's too."""
@@ -142,11 +149,12 @@ class RowTable(ScrollView, Generic[R], can_focus=True):
     def _changed(self) -> None:
         self.virtual_size = Size(self.scrollable_content_region.width, len(self.rows) + 1)
         self._show_cursor()
-        self._retitle()
+        self.retitle()
         self.refresh()
         self.post_message(self.Moved())
 
-    def _retitle(self) -> None:
+    def retitle(self) -> None:
+        """Draw title and lower edge again."""
         rows = self.rows
         shown = len(rows) - (1 if rows.ghost is not None else 0)
         number = str(rows.total) if shown == rows.total else f"{shown}/{rows.total}"
@@ -159,13 +167,15 @@ class RowTable(ScrollView, Generic[R], can_focus=True):
             parts.append(f"{len(rows.marks)} marked" + (f" ({hidden} hidden)" if hidden else ""))
         if self.follow:
             parts.append("following")
+        if self._note is not None:
+            parts.append(self._note)
         self.border_subtitle = Content(" · ".join(parts)) if parts else None
 
     # -- moving
 
     def _moved(self) -> None:
         self._show_cursor()
-        self._retitle()
+        self.retitle()
         self.refresh()
         self.post_message(self.Moved())
 
@@ -263,7 +273,7 @@ class RowTable(ScrollView, Generic[R], can_focus=True):
 
     def on_resize(self) -> None:
         """Fit the columns to the new width."""
-        self._retitle()
+        self.retitle()
         self.virtual_size = Size(self.scrollable_content_region.width, len(self.rows) + 1)
         self._show_cursor()
         self.refresh()
