@@ -77,7 +77,7 @@ COLUMNS: tuple[Column[BatchRow], ...] = (
     Column("ended", "ENDED", lambda b, _: _done(b), lambda b, _: float(len(b.items)), 8, right=True, priority=2),
     Column("failed", "NOT DONE", lambda b, _: Cell(str(_bad(b)), "bad" if _bad(b) else "muted"), lambda b, _: float(_bad(b)), 8, right=True, priority=3),
     Column("began", "BEGAN", lambda b, now: plain(text.time_of_day(b.created_at, now), "muted"), lambda b, _: b.created_at, 11, right=True, priority=4),
-    Column("took", "TOOK", lambda b, now: plain(_worded(_lasted(b, now))), _lasted, 8, right=True, priority=5),
+    Column("took", "TOOK", lambda b, now: plain(_worded(_lasted(b, now))), _lasted, 8, right=True, priority=5, ticks=True),
     Column("file", "FILE", lambda b, _: plain(b.file), lambda b, _: b.file, 16, grow=30, priority=6),
     Column("detail", "DETAIL", lambda b, _: Cell(b.detail, "muted"), lambda b, _: b.detail, 12, grow=200, priority=7),
 )  # fmt: skip

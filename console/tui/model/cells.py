@@ -37,6 +37,7 @@ class Column(Generic[R]):
     grow: int = 0  # cells it may take beyond `width` when there is room
     right: bool = False  # numbers are aligned to the right
     priority: int = 0  # the highest number is dropped first
+    ticks: bool = False  # its value depends on `now`
     want: int = 0  # cells that make it worth dropping columns which the detail pane shows as well (`spare`)
     spare: bool = False
     worded: bool = False  # drawn in other words than its value: a text filter finds both

@@ -88,7 +88,7 @@ COLUMNS: tuple[Column[CheckpointRow], ...] = (
     Column("job", "JOB", lambda c, _: Cell(c.job, "strong" if c.usable else "muted"), lambda c, _: c.job, 14, grow=20),
     Column("checkpoint", "CKPT", lambda c, _: plain(c.checkpoint), lambda c, _: order(c.checkpoint), 7, right=True, priority=1),
     Column("state", "STATE", lambda c, _: _state(c), lambda c, _: c.state, 12, priority=2, worded=True),
-    Column("age", "AGE", lambda c, now: plain(_worded(_age(c, now))), _age, 8, right=True, priority=3),
+    Column("age", "AGE", lambda c, now: plain(_worded(_age(c, now))), _age, 8, right=True, priority=3, ticks=True),
     Column("size", "SIZE", lambda c, _: plain(text.size(c.size_bytes), "plain"), lambda c, _: c.size_bytes, 8, right=True, priority=4),
     Column("node", "SAVED ON", lambda c, _: plain(c.node), lambda c, _: c.node, 12, grow=8, priority=5),
     Column("engine", "ENGINE", lambda c, _: plain(c.engine), lambda c, _: c.engine, 7, priority=7),

@@ -102,9 +102,9 @@ COLUMNS: tuple[Column[OperationLine], ...] = (
     Column("what", "OPERATION", lambda o, _: Cell(o.what, "strong"), lambda o, _: o.what, 24, grow=16),
     Column("state", "STATE", lambda o, _: _state(o), lambda o, _: o.state, 11, priority=1),
     Column("began", "BEGAN", lambda o, now: Cell(text.time_of_day(o.started_at, now), "muted"), lambda o, _: o.started_at, 11, right=True, priority=4),
-    Column("took", "TOOK", lambda o, now: plain(_took(o, now)), lasted, 8, right=True, priority=3),
-    Column("share", "SO FAR", lambda o, now: Cell(gauge(_share(o, now), BAR), "info"), _share, BAR, priority=6),
-    Column("left", "LEFT", left, lambda o, _: o.usual_s, 9, right=True, priority=5),
+    Column("took", "TOOK", lambda o, now: plain(_took(o, now)), lasted, 8, right=True, priority=3, ticks=True),
+    Column("share", "SO FAR", lambda o, now: Cell(gauge(_share(o, now), BAR), "info"), _share, BAR, priority=6, ticks=True),
+    Column("left", "LEFT", left, lambda o, _: o.usual_s, 9, right=True, priority=5, ticks=True),
     Column("size", "SIZE", lambda o, _: plain(None if o.size_bytes is None else text.size(o.size_bytes)), lambda o, _: o.size_bytes, 8, right=True, priority=7),
     Column("step", "STEP", lambda o, _: Cell(o.step, "bad" if o.state == "failed" else "plain"), lambda o, _: o.step, 20, grow=200, priority=2),
 )  # fmt: skip

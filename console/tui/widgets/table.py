@@ -25,6 +25,7 @@ from console.tui.widgets.painter import Painter
 from console.tui.widgets.tones import crop, fill, tone
 
 R = TypeVar("R")
+PREPARE_S = 0.02
 REPAINT_S = 0.1  # snapshots are taken in at most ten times a second
 
 
@@ -120,6 +121,12 @@ class RowTable(ScrollView, Generic[R], can_focus=True):
         if before is not None and after is not None and not self.follow:
             self.scroll_y = max(0.0, self.scroll_y + after - before) if self.scroll_y else 0.0
         self._changed()
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Make the search texts while nobody types, a few at a time."""
+        if self.is_attached and not self.rows.prepare(self._now()):
+            self.set_timer(PREPARE_S, self._prepare)
 
     def set_filter(self, wanted: Filter) -> None:
         """Show only rows that match."""
