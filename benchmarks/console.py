@@ -103,14 +103,14 @@ def measured(kind: str, rows: int, keys: int) -> dict[str, float]:
         times = []
         for number in range(1, keys + 1):
             mark = f"─ node-{number:05d} ─" if console else f"#{number}#"
-            times.append(terminal.key(b"\x1b[B", mark.encode(), 20.0))
+            times.append(terminal.key(b"\x1b[B", mark.encode(), 5.0))
             terminal.drain(0.06)
         if console:
             terminal.key(b"/", rb"filter|/", 2.0)
             terminal.drain(0.4)
             letter = terminal.key(b"7", rb"Fleet [0-9]+/[0-9]+", 60.0)
         else:
-            letter = terminal.key(b"f", rb"=[0-9]+=", 120.0)
+            letter = terminal.key(b"f", f"=(?!{rows}=)[0-9]+=".encode(), 60.0)
     times.sort()
     return {
         "start_ms": start_s * 1e3,

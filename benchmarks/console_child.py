@@ -13,6 +13,7 @@ import importlib
 import os
 import random
 import sys
+import threading
 import time
 from typing import Any
 
@@ -100,11 +101,12 @@ def lines(rows: int) -> Any:
             self.table.load((row[0], row) for row in self.data)
 
         def on_row_table_moved(self) -> None:
-            self.query_one("#mark", Static).update(f"#{self.table.rows.index(self.table.rows.cursor)}#")
+            self.query_one("#mark", Static).update(
+                f"#{self.table.rows.index(self.table.rows.cursor)}# ={len(self.table.rows)}="
+            )
 
         def action_narrow(self) -> None:
             self.table.set_filter(filters.parse(FILTER, ()))
-            self.query_one("#mark", Static).update(f"={len(self.table.rows)}=")
 
     return Lines()
 
@@ -149,7 +151,7 @@ def stock(rows: int, fast: bool = False) -> Any:
                     )
 
         def on_data_table_row_highlighted(self, event: Any) -> None:
-            self.query_one("#mark", Static).update(f"#{event.cursor_row}#")
+            self.query_one("#mark", Static).update(f"#{event.cursor_row}# ={self.table.row_count}=")
 
         def action_narrow(self) -> None:
             found = [row for row in self.data if any(FILTER in cell for cell in row)]
@@ -207,8 +209,17 @@ def console(rows: int) -> Any:
     return ConsoleApp(Memory(), SystemClock(), start="fleet")
 
 
+def follow_parent() -> None:
+    """End with the parent, whatever becomes of the terminal: an application left alone would spin."""
+    parent = os.getppid()
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(1)
+
+
 def main() -> None:
     """Build the application named on the command line, tell the parent, run it."""
+    threading.Thread(target=follow_parent, daemon=True).start()
     kind, rows = sys.argv[1], int(sys.argv[2])
     makers = {
         "lines": lambda: lines(rows), "datatable": lambda: stock(rows), "fastdatatable": lambda: stock(rows, fast=True),

@@ -10,14 +10,15 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
 from backends.clock import Clock
+from console.config.habits import Habits
 from console.operations.context import Context
 from console.registry.model import Command
-from console.tui import themes
+from console.tui import keymap, themes
 from console.tui.desk import Desk
 from console.tui.looks import Looks
 from console.tui.model.cells import Cell
 from console.tui.model.incoming import safe
-from console.tui.modes import MODES
+from console.tui.modes import IDS, MODES
 from console.tui.poll import Feed
 from console.tui.screens.choose import Choice, Choose
 from console.tui.screens.frame import Frame
@@ -63,13 +64,16 @@ class ConsoleApp(Spoken):
         *,
         commands: Sequence[Command] = (),
         guide: AsyncIterator[str] | None = None,
-        theme: str = themes.NIGHT,
+        theme: str | None = None,
         start: str = "jobs",
+        habits: Habits | None = None,
     ) -> None:
         super().__init__()
         for known in themes.THEMES:
             self.register_theme(known)
-        self.theme = theme
+        self.habits = habits or Habits()
+        self.theme = theme or themes.SHORT[self.habits.theme or "night"]
+        self.set_keymap(keymap.checked(self.habits))
         self._source = source
         self._clock = clock
         self._guide = guide
@@ -235,8 +239,13 @@ class ConsoleApp(Spoken):
 
 
 def main(context: Context, clock: Clock, guide: AsyncIterator[str] | None = None) -> int:
-    """Open the console on a context and return its exit code."""
+    """Open the console on a context and return its exit code; UsageError for a wrong console.toml."""
+    from console.config import habits
     from console.tui import wiring
 
+    wanted = habits.read(habits.path(), themes.SHORT, IDS)
+    keymap.checked(wanted)  # before the terminal is taken: what is wrong is told in one line
     source = wiring.open_source(context, clock)
-    return wiring.run(ConsoleApp(source, clock, commands=wiring.commands(), guide=guide), source)
+    return wiring.run(
+        ConsoleApp(source, clock, commands=wiring.commands(), guide=guide, habits=wanted), source
+    )

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Iterable
 from typing import Any
 
 from textual.app import App, SystemCommand
 from textual.screen import Screen
 
+from console.config.habits import Habits, View
 from console.tui import themes
 from console.tui.desk import Desk
-from console.tui.model import command_line
+from console.tui.model import clipboard, command_line
 from console.tui.model.cells import Cell
 from console.tui.model.detail import Section
 from console.tui.modes import MODES
@@ -27,11 +29,31 @@ def screen_of(mode: str, desk: Desk) -> Screen[Any]:
     return made
 
 
+SHOWN = 60  # characters of what was copied
+
+
 class Spoken(App[int]):
     """The application's words. Its keys are in `console.tui.app`."""
 
     desk: Desk
+    habits: Habits
     _last: str
+
+    def copy_to_clipboard(self, text: str) -> None:
+        """Copy through the terminal, and show what was copied in case the terminal has no clipboard."""
+        self._clipboard = text
+        written = clipboard.sequence(text, os.environ)
+        if written is None:
+            self.notify(
+                "too long for a terminal's clipboard: x writes it into a file",
+                severity="warning",
+                markup=False,
+            )
+            return
+        if self._driver is not None:
+            self._driver.write(written)
+        shown = text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+        self.notify(f"copied: {shown}", markup=False, timeout=4)
 
     def frame(self) -> Frame | None:
         """The screen shown, below whatever panel is open."""
@@ -80,7 +102,9 @@ class Spoken(App[int]):
             "quit": "leave", "operations": "operations", "help": "help", "refresh": "look", "log": "log", "settings": "settings",
         }  # fmt: skip
         board = self.board()
-        if word in actions:
+        if word == "view":
+            self._view(text)
+        elif word in actions:
             getattr(self, f"action_{actions[word]}")()
         elif word == "theme":
             self._choose_theme(text)
@@ -97,6 +121,24 @@ class Spoken(App[int]):
             self.theme = wanted
         else:
             self.notify(f"no theme {name!r}: {', '.join(themes.SHORT)}", severity="warning", markup=False)
+
+    def _view(self, name: str) -> None:
+        view = self.habits.views.get(name)
+        if view is None:
+            known = ", ".join(self.habits.views) or "none are in console.toml"
+            self.notify(f"no view {name!r}: {known}", severity="warning", markup=False)
+            return
+        self.run_worker(self._show_view(view), exit_on_error=False)
+
+    async def _show_view(self, view: View) -> None:
+        await self._go(command_line.Typed(mode=view.screen, text=view.filter))
+        board = self.board()
+        if board is not None and view.sort:
+            problem = board.tell("sort", view.sort)
+            if problem:
+                board.refuse(problem)
+            elif board.table.rows.descending != view.descending:
+                board.table.sort_by(view.sort)
 
     def settings(self) -> list[Section]:
         """How this console is set, and how to change it."""
@@ -118,7 +160,23 @@ class Spoken(App[int]):
             ),
             ("motion", (Cell("none: nothing here moves by itself"),)),
         ]
-        return [Section("this console", tuple(where)), Section("looks", tuple(looks))]
+        file = self.habits.where() if self.habits.document is not None else "no console.toml"
+        keys = [(name, (Cell(key, "strong"),)) for name, key in self.habits.keys.items()]
+        views = [
+            (
+                name,
+                (
+                    Cell(f"{view.screen} /{view.filter}", "strong"),
+                    Cell(f"  sorted by {view.sort or 'default'}", "muted"),
+                ),
+            )
+            for name, view in self.habits.views.items()
+        ]
+        none = [("", (Cell("as they come; [keys] in console.toml changes them by id", "muted"),))]
+        no_views = [("", (Cell("none; [views.NAME] in console.toml keeps one", "muted"),))]
+        return [Section("this console", tuple(where)), Section("looks", tuple(looks)),
+            Section(f"keys ({file})", tuple(keys or none)), Section("views, by :view NAME", tuple(views or no_views)),
+        ]  # fmt: skip
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """The palette: screens, panels, themes."""

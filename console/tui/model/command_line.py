@@ -15,7 +15,7 @@ LOCAL = {
     **{mode.id: mode.question for mode in MODES},
     "operations": "what runs, what ran", "log": "what was done from this machine", "settings": "how this console is set",
     "help": "keys and words", "theme": "theme NAME", "filter": "filter this table", "sort": "sort COLUMN",
-    "view": "view NAME: a saved filter and sort", "keep": "keep NAME: save this filter and sort as a view",
+    "view": "view NAME: a filter and sort kept in console.toml",
     "export": "export csv|json: this view into a file", "refresh": "look again now", "quit": "leave; jobs run on",
 }  # fmt: skip
 ACTIONS = {

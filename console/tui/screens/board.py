@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import ClassVar, Generic, TypeVar
 
 from textual.app import ComposeResult
@@ -9,12 +11,14 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.widget import Widget
 
+from backends.clock import format_utc
 from console.operations.view import FleetView
 from console.tui.desk import Desk
-from console.tui.model import columns, command_line, detail, filters
+from console.tui.model import columns, command_line, detail, export, filters
 from console.tui.model.detail import Section
 from console.tui.screens.choose import Choice, Choose
 from console.tui.screens.frame import Frame
+from console.tui.screens.overlays import Sources
 from console.tui.widgets.bars import Quiet
 from console.tui.widgets.detail import DetailPane
 from console.tui.widgets.prompt import Prompt
@@ -33,6 +37,8 @@ class Board(Frame, Generic[R]):
         Binding("z", "zoom", "zoom", show=False, id="view.zoom"),
         Binding("d", "zoom", "detail", show=False, id="row.describe"),
         Binding("c", "copy", "copy id", show=False, id="row.copy"),
+        Binding("i", "sources", "where from", show=False, id="row.sources"),
+        Binding("x", "export", "export", show=False, id="view.export"),
     ]
     WIDE_EVENTS = True  # a third pane with the fleet's newest events in wide terminals
 
@@ -175,7 +181,33 @@ class Board(Frame, Generic[R]):
         if record is not None:
             name = self.name_of(record)
             self.app.copy_to_clipboard(name)
-            self.app.notify(f"copied: {name}", markup=False, timeout=4)
+
+    def action_export(self, form: str = "csv") -> None:
+        """Write what the table shows into a new file of the present directory."""
+        moment = format_utc(self.desk.clock.wall())
+        place = Path.cwd() / export.file_name(self.MODE, moment, form)
+        try:
+            handle = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            with os.fdopen(handle, "w", encoding="utf-8") as stream:
+                stream.write(export.text(self.table.rows, self.MODE, self.desk.feed.now, form))
+        except OSError as error:
+            self.refuse(f"export: {place}: {error.strerror}")
+            return
+        self.app.notify(f"{len(self.table.rows)} rows in {place}", title="exported", markup=False, timeout=8)
+
+    def figures(self, record: R) -> tuple[Section, ...]:
+        """Where the figures of a record come from; empty on screens whose figures have one source, which they name."""
+        del record
+        return ()
+
+    def action_sources(self) -> None:
+        """Where each figure of the row under the cursor comes from."""
+        record = self.table.record
+        found = () if record is None else self.figures(record)
+        if found:
+            self.app.push_screen(Sources(found))
+        else:
+            self.refuse("sources: the edge of this table says how old its one answer is")
 
     def perform_typed(self, typed: command_line.Typed) -> None:
         """What the `:` line asked for with a word that acts."""
@@ -206,6 +238,11 @@ class Board(Frame, Generic[R]):
         """A word of the `:` line that is about this table; returns what is wrong with it, or nothing."""
         if word == "filter":
             return self.set_filter(text)
+        if word == "export":
+            if (text or "csv") not in export.FORMATS:
+                return f"export: {text!r} is no format: {', '.join(export.FORMATS)}"
+            self.action_export(text or "csv")
+            return ""
         if word == "sort":
             ids = [column.id for column in self.table.rows.columns]
             if text not in ids:

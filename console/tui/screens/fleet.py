@@ -8,7 +8,7 @@ from textual.binding import Binding, BindingType
 
 from console.operations.view import FleetView, JobRow, NodeRow
 from console.tui import shell
-from console.tui.model import columns, detail, plans, policy_plans, text
+from console.tui.model import columns, detail, plans, policy_plans, sources, text
 from console.tui.model.command_line import Typed
 from console.tui.model.detail import Section
 from console.tui.screens.board import Board
@@ -40,6 +40,11 @@ class Fleet(Board[NodeRow]):
     def sections(self, view: FleetView, record: NodeRow, now: float) -> tuple[Section, ...]:
         """State and notice first."""
         return detail.node(view, record, now)
+
+    def figures(self, record: NodeRow) -> tuple[Section, ...]:
+        """The node's own word, or this machine's."""
+        view = self.desk.feed.view
+        return () if view is None else sources.node(view, record, self.desk.feed.now)
 
     def name_of(self, record: NodeRow) -> str:
         """The node's name."""

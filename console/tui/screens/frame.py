@@ -83,13 +83,13 @@ class Frame(Screen[None]):
 
     def on_key(self, event: events.Key) -> None:
         """Say why a greyed key does nothing."""
-        if not event.is_printable:
+        if not event.is_printable and event.key != "enter":
             return
-        for binding in self._bindings.key_to_bindings.get(event.key, ()):
-            reason = self.why_not(binding.action)
-            if reason is not None:
-                event.stop()
-                self.app.notify(reason, severity="warning", markup=False, timeout=5)
+        live = self.active_bindings.get(event.key)
+        reason = None if live is None or live.enabled else self.why_not(live.binding.action)
+        if reason is not None:
+            event.stop()
+            self.app.notify(reason, severity="warning", markup=False, timeout=5)
 
     def action_back(self) -> None:
         """One step back."""

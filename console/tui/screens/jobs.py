@@ -8,7 +8,7 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 
 from console.operations.view import FleetView, JobRow, risk_now
-from console.tui.model import columns, detail, intervals, places, plans, policy_plans, text, words
+from console.tui.model import columns, detail, intervals, places, plans, policy_plans, sources, text, words
 from console.tui.model.command_line import Typed
 from console.tui.model.detail import Section
 from console.tui.screens.board import Board
@@ -49,6 +49,11 @@ class Jobs(Board[JobRow]):
     def sections(self, view: FleetView, record: JobRow, now: float) -> tuple[Section, ...]:
         """Work at risk first."""
         return detail.job(view, record, now)
+
+    def figures(self, record: JobRow) -> tuple[Section, ...]:
+        """Guard, ledger or store, and how old."""
+        view = self.desk.feed.view
+        return () if view is None else sources.job(view, record, self.desk.feed.now)
 
     def name_of(self, record: JobRow) -> str:
         """The job's name."""

@@ -101,3 +101,17 @@ def _signs() -> tuple[Line, ...]:
     for word in states:
         cells += [Cell(str(word), word.tone), Cell("   ")]
     return (("", tuple(cells)), ("", (Cell("~ last known value of a silent node    – unknown    * marked"),)))
+
+
+class Sources(Panel):
+    """Where each figure of a row comes from, and how old it is."""
+
+    TITLE_TEXT = "Where the figures come from"
+
+    def __init__(self, found: Iterable[Section]) -> None:
+        super().__init__()
+        self._found = list(found)
+
+    def sections(self) -> list[Section]:
+        """Figure by figure."""
+        return self._found
