@@ -48,7 +48,10 @@ class Terminal:
         wanted = re.compile(pattern)
         while time.monotonic() - begun < patience_s:
             if select.select([self.fd], [], [], 0.05)[0]:
-                self.raw += os.read(self.fd, 1 << 16)
+                try:
+                    self.raw += os.read(self.fd, 1 << 16)
+                except OSError:  # the child ended
+                    break
                 if wanted.search(_ESCAPES.sub(b"", self.raw)):
                     return time.monotonic() - begun
         return float("inf")

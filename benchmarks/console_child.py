@@ -19,7 +19,7 @@ from typing import Any
 
 COLUMNS = 14
 SHARE = 0.05  # of all cells, each second
-FILTER = "7"
+FILTER = "777"
 
 
 def stamp() -> None:
@@ -185,7 +185,7 @@ def console(rows: int) -> Any:
     dice = random.Random(2)
     nodes = [
         NodeRow(name_of(row), "ok", "", f"aws/us-east-1/p{row % 9}.48xlarge/linux", "aws", 1.0, "none", None, (), f"g-{row}",
-                f"ubuntu@10.0.{row % 256}.7", {"kernel": "6.12.9", "criu": "4.2", "gpus": "8x H100", "load": "0"})
+                f"ubuntu@10.0.{row % 256}.1", {"kernel": "6.12.9", "criu": "4.2", "gpus": "8x H100", "load": "0"})
         for row in range(rows)
     ]  # fmt: skip
 
@@ -206,7 +206,10 @@ def console(rows: int) -> Any:
         async def close(self) -> None:
             return None
 
-    return ConsoleApp(Memory(), SystemClock(), start="fleet")
+    source = Memory()
+    app = ConsoleApp(source, SystemClock(), start="fleet")
+    app.source = source  # type: ignore[attr-defined]  # for `main`
+    return app
 
 
 def follow_parent() -> None:
@@ -229,7 +232,12 @@ def main() -> None:
     if kind in ("datatable", "fastdatatable", "lines"):
         importlib.import_module("textual.widgets")
     stamp()
-    app.run()
+    if kind == "console":  # as `reprieve` starts it
+        from console.tui import wiring
+
+        wiring.run(app, app.source)
+    else:
+        app.run()
 
 
 if __name__ == "__main__":

@@ -50,6 +50,7 @@ async def at_step(session: Session, step: int) -> None:
         await session.until(lambda: len(wizard(session).places.rows) > 0, "no places")
 
 
+@pytest.mark.slow
 async def test_eight_keys_eight_screens() -> None:
     async with running() as session:
         for number, mode in enumerate(IDS, 1):
@@ -59,6 +60,7 @@ async def test_eight_keys_eight_screens() -> None:
             await session.press("2")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(80, 24), (200, 60)])
 async def test_the_wizard_restores_from_keys_to_command(size: tuple[int, int]) -> None:
     async with running(size=size) as session:
@@ -110,6 +112,7 @@ async def test_every_place_says_why_and_one_that_does_not_fit_is_refused() -> No
         assert "l40s-1 does not fit: GPU model" in session.toasts()[-1]
 
 
+@pytest.mark.slow
 async def test_a_job_that_runs_is_not_restored_onto_its_own_node_and_move_is_offered() -> None:
     async with running() as session:
         await go_to(session, "llama-ft")
@@ -147,6 +150,7 @@ async def test_a_damaged_checkpoint_is_not_taken() -> None:
         assert session.app.current_mode == "checkpoints"
 
 
+@pytest.mark.slow
 async def test_a_half_filled_wizard_survives_a_look_elsewhere_and_steps_back() -> None:
     async with running() as session:
         await go_to(session, "fold-9")
@@ -163,6 +167,7 @@ async def test_a_half_filled_wizard_survives_a_look_elsewhere_and_steps_back() -
         await session.until(lambda: len(wizard(session).saves.rows) == 10, "not every checkpoint")
 
 
+@pytest.mark.slow
 async def test_the_wizard_performs_nothing_when_read_only() -> None:
     async with running(dataclasses.replace(rich_view(), read_only=True)) as session:
         await session.press("3")
@@ -180,6 +185,7 @@ async def test_the_wizard_performs_nothing_when_read_only() -> None:
         assert not isinstance(session.app.screen, Confirm)
 
 
+@pytest.mark.slow
 async def test_verify_reads_a_checkpoint_back() -> None:
     async with running() as session:
         await go_to(session, "protein-mpnn/1.21", "3")
@@ -190,6 +196,7 @@ async def test_verify_reads_a_checkpoint_back() -> None:
         ]
 
 
+@pytest.mark.slow
 async def test_an_answer_that_stays_away_says_so_and_keeps_the_last_one_with_its_age() -> None:
     async with running() as session:
         await session.press("3")
@@ -200,6 +207,7 @@ async def test_an_answer_that_stays_away_says_so_and_keeps_the_last_one_with_its
         assert len(session.table.rows) == 10
 
 
+@pytest.mark.slow
 async def test_nothing_is_asked_for_a_screen_that_is_not_shown() -> None:
     async with running() as session:
         await session.pass_time(100)
@@ -212,6 +220,7 @@ async def test_nothing_is_asked_for_a_screen_that_is_not_shown() -> None:
         assert len(session.fleet.asked) == asked
 
 
+@pytest.mark.slow
 async def test_batch_shows_each_item_with_its_reason_and_how_to_go_on() -> None:
     async with running(size=(120, 40)) as session:
         await session.press("8")
@@ -221,6 +230,7 @@ async def test_batch_shows_each_item_with_its_reason_and_how_to_go_on() -> None:
         assert "exit code 137 after the third restore" in session.detail
 
 
+@pytest.mark.slow
 async def test_a_pool_goes_to_the_planner() -> None:
     async with running(size=(120, 40)) as session:
         await session.press("5")
@@ -249,6 +259,7 @@ async def test_the_planner_redraws_as_values_are_typed_and_names_what_is_wrong()
         await session.until(lambda: "69.4 % saved" in session.text(), "the example did not come back")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)])
 async def test_every_curve_has_its_numbers(size: tuple[int, int]) -> None:
     async with running(size=size) as session:
@@ -263,6 +274,7 @@ async def test_every_curve_has_its_numbers(size: tuple[int, int]) -> None:
         assert "69.4 % saved" in session.text()
 
 
+@pytest.mark.slow
 async def test_a_job_goes_to_the_planner_with_what_is_known_of_it() -> None:
     async with running(size=(120, 40)) as session:
         await go_to(session, "llama-ft")
@@ -287,6 +299,7 @@ async def test_an_interval_is_set_by_the_planners_advice() -> None:
         assert arguments["changes"][0].startswith("interval=")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("key", "line", "words"),
     [("X", "stop llama-ft", "jobs stop"), ("H", "rehearse llama-ft", "jobs rehearse"), ("", "interval llama-ft 7m", "jobs set"),
@@ -323,6 +336,7 @@ async def test_kill_wants_the_name_typed() -> None:
         assert session.fleet.performed == [("jobs stop", {"name": "llama-ft", "now": True})]
 
 
+@pytest.mark.slow
 async def test_drain_cordons_then_saves_and_checks_the_guard() -> None:
     async with running() as session:
         await go_to(session, "gpu-a", "1")
@@ -344,6 +358,7 @@ async def test_drain_cordons_then_saves_and_checks_the_guard() -> None:
         assert ("fleet cordon", {"name": "gpu-c"}) not in session.fleet.performed
 
 
+@pytest.mark.slow
 async def test_an_operation_of_this_console_can_be_given_up_others_cannot() -> None:
     async with running() as session:
         session.fleet.gate = asyncio.Event()
@@ -361,6 +376,7 @@ async def test_an_operation_of_this_console_can_be_given_up_others_cannot() -> N
         await session.until(lambda: session.app.desk.tasks.operations[0].state == "cancelled", "not given up")
 
 
+@pytest.mark.slow
 async def test_log_and_settings() -> None:
     async with running() as session:
         await session.press("L")
@@ -375,6 +391,7 @@ async def test_log_and_settings() -> None:
         await session.until(lambda: "everything that was done" in session.text(), "no log by words")
 
 
+@pytest.mark.slow
 async def test_a_hanging_look_freezes_no_key() -> None:
     def hang(fleet: ScriptedFleet) -> None:
         async def ask(words: str, arguments: dict[str, Any]) -> dict[str, Any]:

@@ -52,12 +52,28 @@ def _safe_record(record: T) -> T:
     kind: Any = type(record)
     for name in _names(kind):
         value = getattr(record, name)
-        if value is None or isinstance(value, (int, float)):
+        if value is None or value in ((), {}):
+            continue
+        if isinstance(value, str):
+            if len(value) <= FIELD_LIMIT and value.isascii() and value.isprintable():
+                continue
+        elif _harmless(value):
             continue
         checked = safe_value(value)
         if checked != value:
             changes[name] = checked
-    return dataclasses.replace(record, **changes) if changes else record  # type: ignore[type-var]  # as above
+    return dataclasses.replace(record, **changes) if changes else record  # type: ignore[type-var]  # T is a dataclass
+
+
+def _harmless(value: Any) -> bool:
+    """Whether a value needs no cleaning, told quickly: numbers, short plain ASCII, and collections of these."""
+    if isinstance(value, str):
+        return len(value) <= FIELD_LIMIT and value.isascii() and value.isprintable()
+    if isinstance(value, (int, float)):
+        return True
+    if isinstance(value, tuple):
+        return all(map(_harmless, value))
+    return isinstance(value, dict) and all(map(_harmless, value)) and all(map(_harmless, value.values()))
 
 
 class Doorman:

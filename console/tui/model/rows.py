@@ -86,8 +86,11 @@ class Rows(Generic[R]):
     def load(self, records: Iterable[tuple[str, R]], now: float) -> None:
         """Take a new snapshot; the cursor and marks stay on their keys."""
         lost = self.get(self.cursor) if self.cursor is not None else None
-        changed = self._store.load(records)
-        if not changed and self.order and not self._ticking():
+        column = next((column for column in self.columns if column.id == self.sort), None)
+        changed, moved = self._store.load(records, column, now)
+        calm = bool(self.order) and not self._ticking()
+        if calm and (not changed or not (moved or self.filter.terms)):
+            self.version += 1
             return
         self.marks &= self._store.records.keys()
         self.longest = self._store.longest(now)

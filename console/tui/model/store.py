@@ -25,17 +25,26 @@ class Store(Generic[R]):
             str, dict[str, Value]
         ] = {}  # column id → key → value, for columns that do not tick
         self._haystacks: dict[str, str] = {}
+        self._missing: list[str] = []  # keys whose search text may be missing
 
-    def load(self, records: Iterable[tuple[str, R]]) -> bool:
-        """Take a new snapshot; True when any record or key is another than before."""
+    def load(self, records: Iterable[tuple[str, R]], by: Column[R] | None, now: float) -> tuple[bool, bool]:
+        """Take a new snapshot.
+
+        Returns whether any record or key is another than before, and whether the order by column `by` may be.
+        """
         before, fresh = self.records, dict(records)
         changed = [key for key, record in before.items() if fresh.get(key) is not record]
+        moved = by is None or by.ticks or before.keys() != fresh.keys()
+        if not moved and by is not None:
+            value = by.value
+            moved = any(value(before[key], now) != value(fresh[key], now) for key in changed)
         self.records = fresh
+        self._missing = []
         for key in changed:
             self._haystacks.pop(key, None)
             for known in self._values.values():
                 known.pop(key, None)
-        return bool(changed) or len(fresh) != len(before)
+        return bool(changed) or len(fresh) != len(before), moved
 
     def value(self, column: Column[R], key: str, now: float) -> Value:
         """One value."""
@@ -60,10 +69,12 @@ class Store(Generic[R]):
         """Make some of the missing search texts; True when none is missing any more."""
         if len(self._haystacks) >= len(self.records):
             return True
-        missing = [key for key in self.records if key not in self._haystacks]
-        for key in missing[:SLICE]:
+        if not self._missing:
+            self._missing = [key for key in self.records if key not in self._haystacks]
+        for key in self._missing[-SLICE:]:
             self._haystacks[key] = self._words(self.records[key], now)
-        return len(missing) <= SLICE
+        del self._missing[-SLICE:]
+        return not self._missing
 
     def matching(self, wanted: Filter, now: float) -> list[str]:
         """The keys that pass a filter, in the order of the snapshot."""

@@ -109,12 +109,19 @@ class Board(Frame, Generic[R]):
             pane.show("", ())
             return
         now = self.desk.feed.now
+        if pane.region or self.has_class("-zoomed"):
+            self._fill(view, record, pane, now)
+        quiet = self.query_one(Quiet)
+        if quiet.display:
+            quiet.say(self.summary(view))
+
+    def _fill(self, view: FleetView, record: R, pane: DetailPane, now: float) -> None:
+        """Draw the panes beside the table."""
         pane.show(
             self.name_of(record), self.sections(view, record, now), top=self._shown != self.table.rows.cursor
         )
         self._shown = self.table.rows.cursor
-        self.query_one(Quiet).say(self.summary(view))
-        if self.WIDE_EVENTS:
+        if self.WIDE_EVENTS and self.query_one("#recent").display:
             latest = Section("", detail.history(view, now, limit=40))
             self.query_one("#recent", DetailPane).show("Latest events", (latest,))
 
@@ -129,6 +136,7 @@ class Board(Frame, Generic[R]):
         event.stop()
         if self.has_class("-narrow") or self.has_class("-tiny") or self.has_class("-micro"):
             self.add_class("-zoomed")
+            self._show_detail()
         self.query_one("#detail").focus()
 
     # -- keys
@@ -136,6 +144,7 @@ class Board(Frame, Generic[R]):
     def action_zoom(self) -> None:
         """The detail pane alone, or back."""
         self.toggle_class("-zoomed")
+        self._show_detail()
         self.query_one("#detail" if self.has_class("-zoomed") else "#table").focus()
 
     def _away(self) -> bool:
@@ -219,6 +228,7 @@ class Board(Frame, Generic[R]):
         """Open the prompt line; `/` starts with the filter there is."""
         self._before = self.table.rows.filter.source
         if sign == "/":
+            self.table.prepare()
             self.query_one(Prompt).open(sign, self._before, self._columns_like)
         else:
             super().action_prompt(sign)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar, Generic, TypeVar
 
 from rich.segment import Segment
+from rich.style import Style
 from rich.text import Text
 from textual import events
 from textual.binding import Binding, BindingType
@@ -25,7 +26,7 @@ from console.tui.widgets.painter import Painter
 from console.tui.widgets.tones import crop, fill, tone
 
 R = TypeVar("R")
-PREPARE_S = 0.02
+PREPARE_S = 0.005
 REPAINT_S = 0.1  # snapshots are taken in at most ten times a second
 
 
@@ -84,6 +85,7 @@ class RowTable(ScrollView, Generic[R], can_focus=True):
         super().__init__(id=id)
         self.rows: Rows[R] = Rows(columns, sort, descending=descending)
         self._note: str | None = None
+        self._base: Style | None = None
         self.follow = False  # keep the cursor on the first row as new ones arrive
         self._title = title
         self._empty = empty
@@ -121,12 +123,11 @@ class RowTable(ScrollView, Generic[R], can_focus=True):
         if before is not None and after is not None and not self.follow:
             self.scroll_y = max(0.0, self.scroll_y + after - before) if self.scroll_y else 0.0
         self._changed()
-        self._prepare()
 
-    def _prepare(self) -> None:
-        """Make the search texts while nobody types, a few at a time."""
+    def prepare(self) -> None:
+        """A filter is about to be typed: make the search texts, a few at a time."""
         if self.is_attached and not self.rows.prepare(self._now()):
-            self.set_timer(PREPARE_S, self._prepare)
+            self.set_timer(PREPARE_S, self.prepare)
 
     def set_filter(self, wanted: Filter) -> None:
         """Show only rows that match."""
@@ -285,10 +286,17 @@ class RowTable(ScrollView, Generic[R], can_focus=True):
         self._show_cursor()
         self.refresh()
 
+    def notify_style_update(self) -> None:
+        """Focus or theme changed: the base style is made again."""
+        self._base = None
+        super().notify_style_update()
+
     def render_line(self, y: int) -> Strip:
         """One line of the table; y counts from the top of the widget."""
         width = self.scrollable_content_region.width
-        base = self.rich_style
+        if self._base is None:
+            self._base = self.rich_style
+        base = self._base
         self._painter.fit(width)
         if y == 0:
             return self._painter.head(width, base)

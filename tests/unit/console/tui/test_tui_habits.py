@@ -6,6 +6,7 @@ import base64
 from pathlib import Path
 
 import pytest
+from textual.theme import Theme
 
 from backends.errors import UsageError
 from console.config import habits
@@ -117,7 +118,7 @@ def without_green(colour: str) -> tuple[float, float, float]:
 @pytest.mark.parametrize(
     "theme", [theme for theme in themes.THEMES if not theme.ansi], ids=lambda theme: theme.name
 )
-def test_every_tone_can_be_read_and_good_and_bad_stay_apart(theme: themes.Theme) -> None:
+def test_every_tone_can_be_read_and_good_and_bad_stay_apart(theme: Theme) -> None:
     variables, back = theme.variables, str(theme.background)
     for name in ("ok", "info", "warn", "bad", "accent", "strong"):
         assert contrast(variables[f"tone-{name}"], back) >= 4.5, name
