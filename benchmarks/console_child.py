@@ -180,6 +180,7 @@ def console(rows: int) -> Any:
     from console.operations.view import FleetView, NodeRow
     from console.tui import poll
     from console.tui.app import ConsoleApp
+    from console.tui.threaded import ThreadedSource
 
     poll.INTERVAL_S = 1.0
     dice = random.Random(2)
@@ -206,7 +207,10 @@ def console(rows: int) -> Any:
         async def close(self) -> None:
             return None
 
-    source = Memory()
+    async def opened() -> Memory:
+        return Memory()
+
+    source = ThreadedSource(opened)  # as the console's own source: another thread looks
     app = ConsoleApp(source, SystemClock(), start="fleet")
     app.source = source  # type: ignore[attr-defined]  # for `main`
     return app

@@ -73,7 +73,7 @@ class ConsoleApp(Spoken):
             self.register_theme(known)
         self.habits = habits or Habits()
         self.theme = theme or themes.SHORT[self.habits.theme or "night"]
-        self.set_keymap(keymap.checked(self.habits))
+        self.set_keymap(keymap.checked(self.habits, ConsoleApp))
         self._source = source
         self._clock = clock
         self._guide = guide
@@ -244,7 +244,7 @@ def main(context: Context, clock: Clock, guide: AsyncIterator[str] | None = None
     from console.tui import wiring
 
     wanted = habits.read(habits.path(), themes.SHORT, IDS)
-    keymap.checked(wanted)  # before the terminal is taken: what is wrong is told in one line
+    keymap.checked(wanted, ConsoleApp)  # before the terminal is taken: what is wrong is told in one line
     source = wiring.open_source(context, clock)
     return wiring.run(
         ConsoleApp(source, clock, commands=wiring.commands(), guide=guide, habits=wanted), source

@@ -23,9 +23,8 @@ def _bindings(owner: type) -> Iterator[Binding]:
             yield from Binding.make_bindings(base.__dict__.get("BINDINGS", []))
 
 
-def scopes() -> dict[str, Scope]:
-    """Each screen and panel with the keys that are live on it; a screen's own key hides the application's."""
-    from console.tui.app import ConsoleApp
+def scopes(application: type) -> dict[str, Scope]:
+    """Each screen and panel with the keys that are live on it under this application."""
     from console.tui.screens.choose import Choose
     from console.tui.screens.dialog import Confirm
     from console.tui.screens.operations import Operations
@@ -36,8 +35,8 @@ def scopes() -> dict[str, Scope]:
     found: dict[str, Scope] = {}
     for mode in IDS:
         screen: Any = getattr(importlib.import_module(f"console.tui.screens.{mode}"), mode.capitalize())
-        found[mode] = _scope(ConsoleApp, screen, *(() if mode == "planner" else (RowTable,)))
-        found[f"{mode}, detail"] = _scope(ConsoleApp, screen, DetailPane)
+        found[mode] = _scope(application, screen, *(() if mode == "planner" else (RowTable,)))
+        found[f"{mode}, detail"] = _scope(application, screen, DetailPane)
     found |= {
         "confirmation": _scope(Confirm),
         "choice": _scope(Choose),
@@ -56,7 +55,7 @@ def _scope(*owners: type) -> Scope:
     return scope
 
 
-def checked(habits: Habits) -> dict[str, str]:
+def checked(habits: Habits, application: type) -> dict[str, str]:
     """The keymap for Textual.
 
     Raises UsageError, one line with file and line, for an unknown id, a key that is none, or a key that would mean two
@@ -64,7 +63,7 @@ def checked(habits: Habits) -> dict[str, str]:
     """
     if not habits.keys:
         return {}
-    everywhere = scopes()
+    everywhere = scopes(application)
     known = {name for scope in everywhere.values() for name in scope}
     for name, keys in habits.keys.items():
         where = habits.where("keys", name)

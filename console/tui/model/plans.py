@@ -8,9 +8,9 @@ from typing import Any
 
 from console.operations.audit import command_line
 from console.operations.view import FleetView, JobRow, risk_now
+from console.tui.asked.checkpoints import CheckpointRow
 from console.tui.model import columns, text
 from console.tui.model.cells import Cell
-from console.tui.model.checkpoints import CheckpointRow
 
 ANY = "any compatible node"
 LIVING = ("protected", "unrehearsed", "overdue", "paused", "trial")  # a process that runs and answers

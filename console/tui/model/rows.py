@@ -55,6 +55,7 @@ class Rows(Generic[R]):
 
     @columns.setter
     def columns(self, columns: Sequence[Column[R]]) -> None:
+        """Others of the same ids, such as for another snapshot's time."""
         self._store.columns = tuple(columns)
 
     def prepare(self, now: float) -> bool:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from console.operations.view import FleetView
-from console.tui.model import batches, text
-from console.tui.model.batches import BatchRow
+from console.tui.asked import batches
+from console.tui.asked.batches import BatchRow
+from console.tui.model import text
 from console.tui.model.detail import Section
 from console.tui.screens.looked import LookedBoard
 from console.tui.widgets.table import RowTable

@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 from textual.binding import Binding, BindingType
 
 from console.operations.view import FleetView
-from console.tui.model import checkpoints, plans, text
-from console.tui.model.checkpoints import CheckpointRow
+from console.tui.asked import checkpoints
+from console.tui.asked.checkpoints import CheckpointRow
+from console.tui.model import plans, text
 from console.tui.model.detail import Section
 from console.tui.screens.looked import LookedBoard
 from console.tui.widgets.table import RowTable

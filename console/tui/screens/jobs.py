@@ -8,7 +8,8 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 
 from console.operations.view import FleetView, JobRow, risk_now
-from console.tui.model import columns, detail, intervals, places, plans, policy_plans, sources, text, words
+from console.tui.asked import intervals, places
+from console.tui.model import columns, detail, plans, policy_plans, sources, text, words
 from console.tui.model.command_line import Typed
 from console.tui.model.detail import Section
 from console.tui.screens.board import Board

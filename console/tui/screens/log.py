@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from console.tui.asked.looked import told
 from console.tui.desk import Desk
 from console.tui.model import text
 from console.tui.model.cells import Cell
 from console.tui.model.detail import Line, Section
-from console.tui.model.looked import told
 from console.tui.model.words import Tone
 from console.tui.screens.overlays import Panel
 from console.tui.widgets.facts import Facts

@@ -7,8 +7,8 @@ from typing import Any, ClassVar, TypeVar
 from textual.binding import Binding, BindingType
 
 from console.operations.view import FleetView
+from console.tui.asked.looked import told
 from console.tui.looks import Looked
-from console.tui.model.looked import told
 from console.tui.screens.board import Board
 
 R = TypeVar("R")

@@ -11,9 +11,9 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
 
+from console.tui.asked import operations
+from console.tui.asked.operations import OperationLine
 from console.tui.desk import Desk
-from console.tui.model import operations
-from console.tui.model.operations import OperationLine
 from console.tui.screens.dialog import Confirm
 from console.tui.widgets.detail import DetailPane
 from console.tui.widgets.table import RowTable

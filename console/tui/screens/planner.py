@@ -13,8 +13,8 @@ from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from console.pictures.figures import headline
+from console.tui.asked import planner
 from console.tui.desk import Desk
-from console.tui.model import planner
 from console.tui.screens.frame import Frame
 from console.tui.widgets.bars import Quiet
 from console.tui.widgets.detail import DetailPane

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 from textual.binding import Binding, BindingType
 
 from console.operations.view import FleetView
-from console.tui.model import pools
+from console.tui.asked import pools
+from console.tui.asked.pools import PoolRow
 from console.tui.model.detail import Section
-from console.tui.model.pools import PoolRow
 from console.tui.screens.looked import LookedBoard
 from console.tui.widgets.table import RowTable
 

@@ -12,12 +12,13 @@ from textual.content import Content
 from textual.widget import Widget
 
 from console.operations.view import JobRow
+from console.tui.asked import checkpoints, places, wizard
+from console.tui.asked.checkpoints import CheckpointRow
+from console.tui.asked.looked import told
+from console.tui.asked.places import Place
 from console.tui.desk import Desk
 from console.tui.looks import Looked
-from console.tui.model import checkpoints, places, plans, wizard
-from console.tui.model.checkpoints import CheckpointRow
-from console.tui.model.looked import told
-from console.tui.model.places import Place
+from console.tui.model import plans
 from console.tui.screens.frame import Frame
 from console.tui.widgets.bars import Quiet
 from console.tui.widgets.detail import DetailPane

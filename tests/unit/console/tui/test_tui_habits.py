@@ -11,6 +11,7 @@ from textual.theme import Theme
 from backends.errors import UsageError
 from console.config import habits
 from console.tui import keymap, themes
+from console.tui.app import ConsoleApp
 from console.tui.model import clipboard
 from console.tui.modes import IDS
 
@@ -31,7 +32,7 @@ def test_a_whole_file(tmp_path: Path) -> None:
         'theme = "day"\n[keys]\n"job.save" = "f5"\n[views.worst]\nscreen = "jobs"\nfilter = "risk>10m"\nsort = "risk"\ndescending = true\n',
     )
     assert found.theme == "day"
-    assert keymap.checked(found) == {"job.save": "f5"}
+    assert keymap.checked(found, ConsoleApp) == {"job.save": "f5"}
     assert found.views["worst"] == habits.View("jobs", "risk>10m", "risk", descending=True)
 
 
@@ -64,18 +65,18 @@ def test_what_is_wrong_is_told_with_its_line(tmp_path: Path, text: str, words: s
 )
 def test_clashes_are_found_before_the_start(tmp_path: Path, text: str, words: str) -> None:
     with pytest.raises(UsageError) as caught:
-        keymap.checked(written(tmp_path, text))
+        keymap.checked(written(tmp_path, text), ConsoleApp)
     assert words in caught.value.message
     assert "console.toml:2" in caught.value.message
 
 
 def test_two_ids_may_change_places(tmp_path: Path) -> None:
     found = written(tmp_path, '[keys]\n"job.save" = "R"\n"job.restore" = "S"\n"ckpt.restore" = "S"\n')
-    assert set(keymap.checked(found)) == {"job.save", "job.restore", "ckpt.restore"}
+    assert set(keymap.checked(found, ConsoleApp)) == {"job.save", "job.restore", "ckpt.restore"}
 
 
 def test_the_keys_as_they_come_do_not_clash() -> None:
-    for title, scope in keymap.scopes().items():
+    for title, scope in keymap.scopes(ConsoleApp).items():
         owners: dict[str, set[str]] = {}
         for name, keys in scope.items():
             for key in keys.split(","):

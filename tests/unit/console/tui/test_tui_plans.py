@@ -7,7 +7,8 @@ import dataclasses
 import pytest
 
 from console.operations.view import JobRow
-from console.tui.model import places, plans
+from console.tui.asked import places
+from console.tui.model import plans
 from tests.support.tui_fleet import NOON, rich_view, settled_view
 
 VIEW = rich_view()

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from console.operations.view import JobRow
 from console.pictures.figures import hours
+from console.tui.asked import planner
 from console.tui.looks import Looked
-from console.tui.model import planner
 from console.tui.model.cells import Cell
 from planner.quantities import parse_duration
 

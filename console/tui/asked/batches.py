@@ -6,11 +6,11 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
+from console.tui.asked.looked import number, word_or_none
 from console.tui.model import text, words
 from console.tui.model.cells import NOTHING, Cell, Column
 from console.tui.model.columns import plain
 from console.tui.model.detail import Line, Section
-from console.tui.model.looked import number, word_or_none
 
 Document = dict[str, Any]
 BAD = ("failed", "refused", "cancelled")

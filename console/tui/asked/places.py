@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from console.operations.view import FleetView, JobRow, NodeRow
+from console.tui.asked.looked import whole, word_or_none
 from console.tui.model import columns, words
 from console.tui.model.cells import Cell, Column
 from console.tui.model.columns import plain
 from console.tui.model.detail import Line, Section
-from console.tui.model.looked import whole, word_or_none
 from console.tui.model.plans import ANY, LIVING
 
 Document = dict[str, Any]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from console.operations.view import FleetView, JobRow
-from console.tui.model import checkpoints, columns, text, words
+from console.tui.asked import checkpoints
+from console.tui.asked.checkpoints import CheckpointRow
+from console.tui.asked.places import Place
+from console.tui.model import columns, text, words
 from console.tui.model.cells import Cell
-from console.tui.model.checkpoints import CheckpointRow
 from console.tui.model.detail import Line, Section, history
-from console.tui.model.places import Place
 from console.tui.model.plans import LIVING, Plan
 from console.tui.tasks import Operation
 

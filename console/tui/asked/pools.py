@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from console.operations.view import FleetView
+from console.tui.asked.looked import number, whole, word_or_none
 from console.tui.model import columns, text
 from console.tui.model.cells import NOTHING, Cell, Column, gauge
 from console.tui.model.columns import plain
 from console.tui.model.detail import Line, Section
-from console.tui.model.looked import number, whole, word_or_none
 
 Document = dict[str, Any]
 BAR = 12
