@@ -55,10 +55,11 @@ def _advice(asked: Looked) -> tuple[str | None, str]:
     texts = planner.typed_of(values if isinstance(values, dict) else {})
     texts.setdefault("hours", "24")
     texts.setdefault("discount", "0.5")  # the advice does not depend on it
+    texts.setdefault("restore", "0s")  # nor on this
     texts["interval"] = "auto"
     answer = planner.answer(texts)
     if answer.document is None:
-        return None, answer.error
+        return None, answer.error.replace("--", "")
     part = answer.document["interval"]
     if part is None or part["recommended_hours"] is None:
         return None, "too little is known of its saves and of reclaims"

@@ -126,7 +126,7 @@ def _why(place: Place) -> str:
 
 
 COLUMNS: tuple[Column[Place], ...] = (
-    Column("place", "WHERE", lambda p, _: Cell(p.name if p.kind != "pool" else columns.pool(p.name) or p.name, "strong" if p.fits else "muted"), lambda p, _: p.name, 14, grow=24),
+    Column("place", "WHERE", lambda p, _: Cell(p.name if p.kind != "pool" else columns.pool(p.name) or p.name, "strong" if p.fits else "muted"), lambda p, _: p.name, 19, grow=24),
     Column("fits", "FITS", lambda p, _: _fit(p), lambda p, _: _fit(p).text, 12, priority=1),
     Column("kind", "WHAT", lambda p, _: Cell("best node" if p.best else p.kind, "accent" if p.best else "muted"), lambda p, _: p.kind, 9, priority=4),
     Column("jobs", "JOBS", lambda p, _: plain(None if p.jobs is None else str(p.jobs)), lambda p, _: p.jobs, 4, right=True, priority=3),
