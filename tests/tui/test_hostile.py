@@ -94,6 +94,7 @@ async def test_the_first_rows_of_every_screen_draw_it_as_text() -> None:
             check(session)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(80, 24), (200, 60)])
 async def test_looked_up_screens_wizard_and_panels_draw_it_as_text(size: tuple[int, int]) -> None:
     def poisoned(fleet: ScriptedFleet) -> None:

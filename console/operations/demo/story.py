@@ -196,8 +196,8 @@ class Story:
     async def _until_done(self) -> None:
         longest = max(role.steps for role in self.roles) * STEP_SECONDS
         self.said(
-            f"Both jobs are back and run to their end, {format_duration(longest)} of work in all; then their digests are "
-            "compared with an uninterrupted run. Meanwhile try the keys: 1 to 8 are the screens."
+            f"Both jobs are back. They run to their end, {format_duration(longest)} of work in all, and their digests are "
+            "compared with an uninterrupted run."
         )
         for role in self.roles:
             await self._until(

@@ -101,6 +101,10 @@ class Board(Frame, Generic[R]):
         self.table.tick()
         self._show_detail()
 
+    def on_resize(self) -> None:
+        """Another size may show what was hidden."""
+        self.call_after_refresh(self._show_detail)
+
     def _show_detail(self) -> None:
         view = self.desk.feed.view
         pane = self.query_one("#detail", DetailPane)
@@ -109,7 +113,7 @@ class Board(Frame, Generic[R]):
             pane.show("", ())
             return
         now = self.desk.feed.now
-        if pane.region or self.has_class("-zoomed"):
+        if self.query_one("#side").display:
             self._fill(view, record, pane, now)
         quiet = self.query_one(Quiet)
         if quiet.display:
