@@ -1,38 +1,39 @@
-"""The console: three screens over one feed. Losing a source, a node or an operation never ends it."""
+"""The console: eight screens over one feed. Losing a source, a node or an operation never ends it."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+import functools
+from collections.abc import AsyncIterator, Sequence
 from typing import ClassVar
 
-from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
 from backends.clock import Clock
+from console.config.habits import Habits
 from console.operations.context import Context
 from console.registry.model import Command
-from console.tui import themes
+from console.tui import keymap, themes
 from console.tui.desk import Desk
-from console.tui.model import command_line
+from console.tui.looks import Looks
 from console.tui.model.cells import Cell
 from console.tui.model.incoming import safe
+from console.tui.modes import IDS, MODES
 from console.tui.poll import Feed
-from console.tui.screens.board import Board
 from console.tui.screens.choose import Choice, Choose
-from console.tui.screens.events import Events
-from console.tui.screens.fleet import Fleet
-from console.tui.screens.jobs import Jobs
-from console.tui.screens.overlays import Help, Operations
+from console.tui.screens.frame import Frame
+from console.tui.screens.log import Log, Settings
+from console.tui.screens.operations import Operations
+from console.tui.screens.overlays import Help
 from console.tui.source import FleetSource
+from console.tui.spoken import Spoken, screen_of
 from console.tui.tasks import Operation, Tasks
 from console.tui.widgets.bars import GuideStrip
-from console.tui.widgets.prompt import Prompt
 
 TICK_S = 1.0
 
 
-class ConsoleApp(App[int]):
+class ConsoleApp(Spoken):
     """The application. `guide` yields sentences for the guide strip of a demo."""
 
     TITLE = "reprieve"
@@ -40,11 +41,14 @@ class ConsoleApp(App[int]):
     HORIZONTAL_BREAKPOINTS = [(0, "-micro"), (40, "-tiny"), (80, "-narrow"), (100, "-mid"), (160, "-wide")]  # noqa: RUF012 - Textual declares it so
     VERTICAL_BREAKPOINTS = [(0, "-flat"), (10, "-short"), (24, "-normal"), (34, "-high"), (44, "-tall")]  # noqa: RUF012 - the same
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("1", "screen('fleet')", "Fleet", show=False, id="nav.fleet"),
-        Binding("2", "screen('jobs')", "Jobs", show=False, id="nav.jobs"),
-        Binding("3", "screen('events')", "Events", show=False, id="nav.events"),
+        *(
+            Binding(str(number), f"screen('{mode.id}')", mode.title, show=False, id=f"nav.{mode.id}")
+            for number, mode in enumerate(MODES, 1)
+        ),
         Binding("minus", "last_screen", "last screen", show=False, id="nav.last"),
         Binding("0", "operations", "ops", id="nav.operations"),
+        Binding("L", "log", "log", show=False, id="nav.log"),
+        Binding("comma", "settings", "settings", key_display=",", show=False, id="nav.settings"),
         Binding("r", "look", "refresh", show=False, id="view.refresh"),
         Binding("p", "hold", "hold", show=False, id="view.pause"),
         Binding("full_stop", "guide", "hide the guide", show=False, id="guide.hide"),
@@ -60,20 +64,24 @@ class ConsoleApp(App[int]):
         *,
         commands: Sequence[Command] = (),
         guide: AsyncIterator[str] | None = None,
-        theme: str = themes.NIGHT,
+        theme: str | None = None,
         start: str = "jobs",
+        habits: Habits | None = None,
     ) -> None:
         super().__init__()
         for known in themes.THEMES:
             self.register_theme(known)
-        self.theme = theme
+        self.habits = habits or Habits()
+        self.theme = theme or themes.SHORT[self.habits.theme or "night"]
+        self.set_keymap(keymap.checked(self.habits, ConsoleApp))
         self._source = source
         self._clock = clock
         self._guide = guide
         self._start = start
         self._last = start
         feed = Feed(source, clock, self._changed)
-        self.desk = Desk(feed, Tasks(source, clock, self._reported), clock, commands)
+        looks = Looks(source, clock, self._changed)
+        self.desk = Desk(feed, Tasks(source, clock, self._reported), looks, clock, commands)
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Our own variables, for themes that do not have them."""
@@ -83,9 +91,8 @@ class ConsoleApp(App[int]):
 
     def on_mount(self) -> None:
         """Show the first screen, then start looking."""
-        self.add_mode("fleet", lambda: Fleet(self.desk))
-        self.add_mode("jobs", lambda: Jobs(self.desk))
-        self.add_mode("events", lambda: Events(self.desk))
+        for mode in MODES:
+            self.add_mode(mode.id, functools.partial(screen_of, mode.id, self.desk))
         self.switch_mode(self._start)
         self.run_worker(self.desk.feed.run(), name="feed", exit_on_error=False)
         self.run_worker(self._tick(), name="tick", exit_on_error=False)
@@ -95,11 +102,14 @@ class ConsoleApp(App[int]):
     async def _tick(self) -> None:
         while True:
             await self._clock.pause(TICK_S - self._clock.wall() % TICK_S)
-            board = self._board()
-            if board is not None:
-                board.tick()
-            if isinstance(self.screen, Operations):
-                self.screen.show()
+            frame = self.frame()
+            if frame is not None:
+                frame.tick()
+            self._show_panel()
+
+    def _show_panel(self) -> None:
+        if isinstance(self.screen, (Operations, Log)):
+            self.screen.show()
 
     async def _follow_guide(self, sentences: AsyncIterator[str]) -> None:
         try:
@@ -118,24 +128,19 @@ class ConsoleApp(App[int]):
     async def on_unmount(self) -> None:
         """Let go of what still runs here."""
         await self.desk.tasks.close()
-
-    def _board(self) -> Board[object] | None:
-        for screen in reversed(self.screen_stack):
-            if isinstance(screen, Board):
-                return screen
-        return None
+        await self.desk.looks.close()
 
     def _changed(self) -> None:
-        board = self._board()
-        if board is not None:
-            board.show()
+        frame = self.frame()
+        if frame is not None:
+            frame.show()
+        self._show_panel()
 
     def _reported(self, operation: Operation) -> None:
-        board = self._board()
-        if board is not None:
-            board.tick()
-        if isinstance(self.screen, Operations):
-            self.screen.show()
+        frame = self.frame()
+        if frame is not None:
+            frame.tick()
+        self._show_panel()
         if operation.state == "running":
             return
         severity = "information" if operation.state == "done" else "error"
@@ -150,7 +155,7 @@ class ConsoleApp(App[int]):
 
     def action_screen(self, mode: str) -> None:
         """Go to a screen."""
-        if mode != self.current_mode:
+        if mode != self.current_mode and isinstance(self.screen, Frame):
             self._last = self.current_mode
             self.switch_mode(mode)
 
@@ -175,12 +180,27 @@ class ConsoleApp(App[int]):
 
     def action_operations(self) -> None:
         """What runs now, with its last step."""
-        if isinstance(self.screen, Board):
+        if isinstance(self.screen, Frame):
             self.push_screen(Operations(self.desk))
+
+    def action_log(self) -> None:
+        """What was done from this machine."""
+        if isinstance(self.screen, Frame):
+            self.push_screen(Log(self.desk))
+
+    def action_settings(self) -> None:
+        """How this console is set."""
+        if isinstance(self.screen, Frame):
+            self.push_screen(Settings(self.settings()))
+
+    def on_frame_wanted(self, event: Frame.Wanted) -> None:
+        """A screen hands over to another."""
+        event.stop()
+        self.action_screen(event.mode)
 
     def action_help(self) -> None:
         """Every key that works here."""
-        if isinstance(self.screen, Board):
+        if isinstance(self.screen, Frame):
             self.push_screen(Help(self._live_bindings(), self.desk.commands))
 
     def _live_bindings(self) -> list[tuple[str, str, str]]:
@@ -217,83 +237,15 @@ class ConsoleApp(App[int]):
         )
         self.push_screen(Choose("Quit?", [stay, leave]), chosen)
 
-    def on_prompt_entered(self, event: Prompt.Entered) -> None:
-        """Do what the `:` line says."""
-        if not event.line.strip():
-            return
-        typed = command_line.read(event.line, self.desk.commands)
-        if typed.error:
-            self.notify(typed.error, severity="warning", markup=False, timeout=6)
-        elif typed.mode:
-            self.run_worker(self._go(typed), exit_on_error=False)
-        elif typed.action:
-            self.run_worker(self._act(typed), exit_on_error=False)
-        else:
-            self._local(typed.local, typed.text)
-
-    async def _go(self, typed: command_line.Typed) -> None:
-        if typed.mode != self.current_mode:
-            self._last = self.current_mode
-            await self.switch_mode(typed.mode)
-        board = self._board()
-        if board is not None and typed.text:
-            problem = board.set_filter(typed.text)
-            if problem:
-                board.refuse(problem)
-
-    async def _act(self, typed: command_line.Typed) -> None:
-        await self._go(command_line.Typed(mode="jobs"))
-        board = self._board()
-        if isinstance(board, Jobs):
-            board.perform_typed(typed)
-
-    def _local(self, word: str, text: str) -> None:
-        board = self._board()
-        if word == "quit":
-            self.action_leave()
-        elif word == "operations":
-            self.action_operations()
-        elif word == "help":
-            self.action_help()
-        elif word == "refresh":
-            self.action_look()
-        elif word == "theme":
-            self._choose_theme(text)
-        elif board is not None and word == "filter":
-            problem = board.set_filter(text)
-            if problem:
-                board.refuse(problem)
-        elif board is not None and word == "sort":
-            ids = [column.id for column in board.table.rows.columns]
-            if text in ids:
-                board.table.sort_by(text)
-            else:
-                board.refuse(f"sort: no column {text!r}: {', '.join(ids)}")
-
-    def _choose_theme(self, name: str) -> None:
-        wanted = themes.SHORT.get(name, name)
-        if wanted in self.available_themes:
-            self.theme = wanted
-        else:
-            self.notify(f"no theme {name!r}: {', '.join(themes.SHORT)}", severity="warning", markup=False)
-
-    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """The palette: screens, panels, themes."""
-        del screen
-        for mode, title in (("fleet", "Fleet"), ("jobs", "Jobs"), ("events", "Events")):
-            yield SystemCommand(title, f"go to {title}", lambda mode=mode: self.action_screen(mode))
-        yield SystemCommand("Operations", "what runs now", self.action_operations)
-        yield SystemCommand("Help", "keys and words", self.action_help)
-        for short in themes.SHORT:
-            yield SystemCommand(
-                f"Theme {short}", "change the colours", lambda short=short: self._choose_theme(short)
-            )
-        yield SystemCommand("Quit", "leave; jobs run on", self.action_leave)
-
 
 def main(context: Context, clock: Clock, guide: AsyncIterator[str] | None = None) -> int:
-    """Open the console on a context and return its exit code."""
+    """Open the console on a context and return its exit code; UsageError for a wrong console.toml."""
+    from console.config import habits
     from console.tui import wiring
 
+    wanted = habits.read(habits.path(), themes.SHORT, IDS)
+    keymap.checked(wanted, ConsoleApp)  # before the terminal is taken: what is wrong is told in one line
     source = wiring.open_source(context, clock)
-    return wiring.run(ConsoleApp(source, clock, commands=wiring.commands(), guide=guide), source)
+    return wiring.run(
+        ConsoleApp(source, clock, commands=wiring.commands(), guide=guide, habits=wanted), source
+    )

@@ -3,13 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from backends.clock import Clock
 from console.registry.model import Command
+from console.tui.looks import Looks
 from console.tui.model.header import Header
 from console.tui.poll import Feed
 from console.tui.tasks import Tasks
+
+
+@dataclass
+class Wish:
+    """What one screen hands to the next: a job to restore, from which save; figures to plan with."""
+
+    job: str | None = None
+    checkpoint: str | None = None
+    number: int = 0  # grows with every new wish
+    pool: dict[str, str] | None = None
+    plan_job: str | None = None
+
+    def begin(self, job: str | None, checkpoint: str | None = None) -> None:
+        """A new restore."""
+        self.job, self.checkpoint = job, checkpoint
+        self.number += 1
 
 
 @dataclass
@@ -18,9 +35,11 @@ class Desk:
 
     feed: Feed
     tasks: Tasks
+    looks: Looks
     clock: Clock
     commands: Sequence[Command] = ()
     guide: str | None = None  # the sentence of the guide strip
+    wish: Wish = field(default_factory=Wish)
 
     def header(self) -> Header:
         """The state of the context bar now."""

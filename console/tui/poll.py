@@ -64,7 +64,7 @@ class Feed:
             if not asking.done():
                 self.failure = f"no answer for {PATIENCE_S:.0f} s"
                 return
-            self.view = self._doorman.admit(asking.result())
+            self.view = await self._doorman.admit_in_slices(asking.result())
             age = self._clock.wall() - self.view.taken_at
             self._received = self._clock.monotonic() - (age if 0 <= age < PATIENCE_S else 0.0)
             self.failure = None

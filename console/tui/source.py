@@ -1,4 +1,4 @@
-"""What the console asks of the fleet: a snapshot, and to perform a named command."""
+"""What the console asks of the fleet: a snapshot, the answer to a look, and to perform a named command."""
 
 from __future__ import annotations
 
@@ -20,6 +20,10 @@ class FleetSource(Protocol):
 
         `on_step` is called with each step's words and may be called from another thread. Raises ReprieveError.
         """
+        ...
+
+    async def ask(self, words: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """The answer to a look (`console.operations.looks.api`): reads only; may take seconds, may raise ReprieveError."""
         ...
 
     async def close(self) -> None:

@@ -28,6 +28,11 @@ class Operation:
     step: str = "looking again"
     ended_at: float | None = None
 
+    @property
+    def kind(self) -> str:
+        """The verb: `save`, as the journal names it."""
+        return self.words.rpartition(" ")[2]
+
 
 class Tasks:
     """Starts operations and remembers them. `changed` is called, in the event loop, after every step."""
@@ -68,7 +73,7 @@ class Tasks:
                 raise ReprieveError(f"not done, {step.job} changed since you looked: {difference}")
             self._end(operation, "done", await self._source.perform(step.words, step.arguments, note))
         except asyncio.CancelledError:
-            self._end(operation, "cancelled", "the console ended; what was journalled can be resumed")
+            self._end(operation, "cancelled", "given up here; what a node has begun it ends by itself")
             raise
         except ReprieveError as error:
             hint = f" ({error.hint})" if error.hint else ""
@@ -87,6 +92,12 @@ class Tasks:
         operation.state, operation.step = state, safe(words)
         operation.ended_at = self._clock.wall()
         self._report(operation)
+
+    def cancel(self, number: int) -> None:
+        """Stop following an operation of this console; nothing happens when it has ended."""
+        task = self._tasks.get(number)
+        if task is not None:
+            task.cancel()
 
     async def close(self) -> None:
         """Cancel what still runs and wait until it has let go."""

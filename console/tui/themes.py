@@ -1,4 +1,4 @@
-"""How each tone is drawn: a calm dark theme, a high-contrast one, and the terminal's own 16 colours.
+"""How each tone is drawn: a calm dark theme, a light one, one of high contrast, and the terminal's own 16 colours.
 
 Good and bad are blue and orange, which stay apart for colour-blind eyes; words and glyphs say the same without any.
 """
@@ -10,6 +10,7 @@ from textual.theme import BUILTIN_THEMES, Theme
 NIGHT = "reprieve-night"
 CONTRAST = "reprieve-contrast"
 TERMINAL = "reprieve-terminal"
+DAY = "reprieve-day"
 
 _NIGHT = {
     "tone-muted": "#7d8a9c",
@@ -64,6 +65,34 @@ _CONTRAST = {
     "scrollbar-background": "#000000",
     "scrollbar-corner-color": "#000000",
 }
+_DAY = {
+    **_NIGHT,
+    "tone-muted": "#5b6470",
+    "tone-ok": "#0a5fa8",
+    "tone-info": "#0b6b74",
+    "tone-warn": "#8a5a00",
+    "tone-bad": "#b23c00",
+    "tone-alarm": "#ffffff",
+    "tone-alarm-back": "#b23c00",
+    "tone-accent": "#5a3fb0",
+    "tone-strong": "#10151c",
+    "line": "#c3cad3",
+    "line-focus": "#0a5fa8",
+    "cursor-back": "#cfe3f7",
+    "cursor-back-blurred": "#e4ebf2",
+    "bar-back": "#eceff3",
+    "dialog-back": "#f3f5f8",
+    "footer-key-foreground": "#0a5fa8",
+    "footer-background": "#eceff3",
+    "footer-foreground": "#3d4650",
+    "footer-description-foreground": "#3d4650",
+    "footer-item-background": "#eceff3",
+    "scrollbar": "#c3cad3",
+    "scrollbar-background": "#ffffff",
+    "scrollbar-hover": "#a9b2bd",
+    "scrollbar-active": "#0a5fa8",
+    "scrollbar-corner-color": "#ffffff",
+}
 _TERMINAL = {
     **BUILTIN_THEMES["ansi-dark"].variables,
     "tone-muted": "ansi_bright_black",
@@ -89,6 +118,10 @@ THEMES: tuple[Theme, ...] = (
         surface="#10151c", panel="#18212d", warning="#e9b45c", error="#ff8354", success="#6cb2f5", variables=_NIGHT,
     ),
     Theme(
+        DAY, dark=False, primary="#0a5fa8", secondary="#0a5fa8", accent="#5a3fb0", foreground="#1d2630", background="#ffffff",
+        surface="#ffffff", panel="#f3f5f8", warning="#8a5a00", error="#b23c00", success="#0a5fa8", variables=_DAY,
+    ),
+    Theme(
         CONTRAST, primary="#7fd4ff", secondary="#ffffff", accent="#e0c8ff", foreground="#ffffff", background="#000000",
         surface="#000000", panel="#000000", warning="#ffd83d", error="#ff9a3d", success="#7fd4ff", variables=_CONTRAST,
     ),
@@ -109,4 +142,4 @@ def defaults() -> dict[str, str]:
     }
 
 
-SHORT = {"night": NIGHT, "contrast": CONTRAST, "terminal": TERMINAL}
+SHORT = {"night": NIGHT, "day": DAY, "contrast": CONTRAST, "terminal": TERMINAL}

@@ -33,6 +33,10 @@ class ThreadedSource:
         """Run a command in the inner source; `on_step` is called from its thread."""
         return await self._there(self._perform(words, arguments, on_step))
 
+    async def ask(self, words: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """The inner source's answer to a look."""
+        return await self._there(self._ask(words, arguments))
+
     async def close(self) -> None:
         """Close the inner source and end the thread; at most 5 seconds are waited for."""
         try:
@@ -64,6 +68,9 @@ class ThreadedSource:
 
     async def _perform(self, words: str, arguments: dict[str, Any], on_step: Callable[[str], None]) -> str:
         return await (await self._inner()).perform(words, arguments, on_step)
+
+    async def _ask(self, words: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        return await (await self._inner()).ask(words, arguments)
 
     async def _close(self) -> None:
         if self._source is not None:

@@ -6,12 +6,14 @@ Everything is imported here, when the console starts.
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from textual.app import App
 
 from backends.clock import Clock
+from backends.errors import ReprieveError
 from console.operations.context import Context
 from console.operations.view import FleetView
 from console.registry.model import Command
@@ -20,12 +22,12 @@ from console.tui.threaded import ThreadedSource
 
 
 class OperationsSource:
-    """A FleetSource on `console.operations`: `observe` looks, `api` performs."""
+    """A FleetSource on `console.operations`: `observe` looks, `api` performs, `audit` keeps what was performed."""
 
-    def __init__(self, fleet: Any, observer: Any, perform: Any) -> None:
+    def __init__(self, fleet: Any, observer: Any, audit: Any) -> None:
         self._fleet = fleet
         self._observer = observer
-        self._perform = perform
+        self._audit = audit
 
     async def view(self) -> FleetView:
         """The newest snapshot."""
@@ -33,9 +35,26 @@ class OperationsSource:
         return view
 
     async def perform(self, words: str, arguments: dict[str, Any], on_step: Callable[[str], None]) -> str:
-        """Run a command; one sentence on what came of it."""
-        outcome = await self._perform(self._fleet, words, arguments, on_step)
-        return str(getattr(outcome, "message", outcome))
+        """Run a command; one sentence on what came of it. Written down before it begins and after it ends."""
+        from console.operations.api import perform
+
+        self._audit.write(words, arguments, "started")
+        try:
+            outcome = await perform(self._fleet, words, arguments, on_step)
+        except ReprieveError as error:
+            self._audit.write(words, arguments, "failed", error.message, error.exit_code)
+            raise
+        except asyncio.CancelledError:
+            self._audit.write(words, arguments, "cancelled", "no longer waited for")
+            raise
+        self._audit.write(words, arguments, "done", outcome.message, outcome.exit_code)
+        return outcome.message
+
+    async def ask(self, words: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """The answer to a look."""
+        from console.operations.looks.api import look
+
+        return await look(self._fleet, words, arguments)
 
     async def close(self) -> None:
         """End the calls under way and drop the connections."""
@@ -47,12 +66,12 @@ def open_source(context: Context, clock: Clock) -> FleetSource:
     """The fleet of a context, in a thread of its own; nothing is contacted before the first look."""
 
     async def opened() -> FleetSource:
-        from console.operations.api import perform
+        from console.operations.audit import Audit
         from console.operations.observe import Observer
         from console.operations.real.opening import open_fleet
 
         fleet = open_fleet(context, clock)
-        return OperationsSource(fleet, Observer(fleet), perform)
+        return OperationsSource(fleet, Observer(fleet), Audit(context, clock, "console"))
 
     return ThreadedSource(opened)
 
@@ -66,6 +85,10 @@ def commands() -> Sequence[Command]:
 
 def run(app: App[int], source: FleetSource) -> int:
     """Run the application to its end and close the source."""
+    # A fleet is tens of thousands of long-lived records: collecting them again and again stalls keys for 50 ms and more.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 100)
 
     async def session() -> int:
         try:

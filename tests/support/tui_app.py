@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import re
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -73,7 +74,7 @@ class Session:
 
     @property
     def board(self) -> Board[Any]:
-        board = self.app._board()
+        board = self.app.board()
         assert board is not None
         return board
 
@@ -94,6 +95,14 @@ class Session:
         """What the terminal shows, as plain text."""
         return "\n".join(strip.text for strip in self.app.screen._compositor.render_strips())
 
+    def said(self) -> str:
+        """The same as running words: borders and line ends are blanks."""
+        return " ".join(re.sub(r"[│╭╮╰╯─]", " ", self.text()).split())
+
+    async def expect(self, words: str) -> None:
+        """Wait until these words are on the screen, wherever a line ends."""
+        await self.until(lambda: words in self.said(), f"{words!r} is not said")
+
     def toasts(self) -> list[str]:
         return [note.message for note in self.app._notifications]
 
@@ -112,6 +121,6 @@ async def running(
         session = Session(app, pilot, fleet, clock)
         if ready:
             await session.until(
-                lambda: app._board() is not None and len(session.table.rows) > 0, "nothing was drawn"
+                lambda: app.board() is not None and len(session.table.rows) > 0, "nothing was drawn"
             )
         yield session

@@ -11,6 +11,7 @@ from backends.clock import format_utc
 from backends.errors import ReprieveError
 from backends.records.event import Event
 from console.operations.view import FleetView, JobRow, NodeRow, OperationRow
+from tests.support.tui_looks import answer
 
 NOON = 1796133600.0  # 2026-12-01T14:00:00Z
 
@@ -64,6 +65,9 @@ class ScriptedFleet:
         self.steps: tuple[str, ...] = ("freezing", "uploading 212 MiB")
         self.gate: asyncio.Event | None = None  # when set, `perform` waits for it after its steps
         self.looks = 0
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+        self.ask_failure: Exception | None = None
+        self.answers: dict[str, dict[str, Any]] = {}  # instead of the usual ones
         self.closed = False
 
     async def view(self) -> FleetView:
@@ -84,6 +88,12 @@ class ScriptedFleet:
         if self.perform_failure is not None:
             raise self.perform_failure
         return f"{arguments['name']}: {words} done"
+
+    async def ask(self, words: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        self.asked.append((words, arguments))
+        if self.ask_failure is not None:
+            raise self.ask_failure
+        return self.answers.get(words) or answer(words, arguments, self.current, self.clock.wall())
 
     async def close(self) -> None:
         self.closed = True

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import re
 from pathlib import Path
 from typing import Any, TypeVar
 
 from console.operations.view import FleetView
-from tests.support.tui_fleet import rich_view
+from tests.support.tui_fleet import NOON, rich_view
+from tests.support.tui_looks import answer
 
 CASES = Path(__file__).resolve().parents[3] / "shared" / "data" / "cases" / "cases.jsonl"
 T = TypeVar("T")
@@ -86,3 +88,32 @@ def hostile_view() -> FleetView:
         nodes=tuple(nodes), jobs=tuple(jobs), events=tuple(events), operations=tuple(operations),
         source_ages_s=dict.fromkeys(every[:20], 1.0),
     )  # fmt: skip
+
+
+def hostile_answers() -> dict[str, dict[str, Any]]:
+    """The scripted fleet's answers to looks with a hostile string in every text, `kind` of a place excepted."""
+    every = itertools.cycle(strings())
+
+    def poisoned(value: Any) -> Any:
+        if isinstance(value, str):
+            return next(every)
+        if isinstance(value, list):
+            return [poisoned(item) for item in value]
+        if isinstance(value, dict):
+            return {
+                (next(every) if key in ("kernel", "libc") else key): item if key == "kind" else poisoned(item)
+                for key, item in value.items()
+            }
+        return value
+
+    view = rich_view()
+    looks = ("checkpoints", "places", "pools", "batches", "log", "operation", "plan")
+    found = {look: poisoned(answer(look, {"name": "fold-9", "id": "op-31"}, view, NOON)) for look in looks}
+    for number, item in enumerate(found["checkpoints"]["items"]):
+        item |= {
+            "uid": f"u{number}",
+            "checkpoint": f"1.{number}",
+            "state": "saved",
+            "job": f"{strings()[number]}{number}",
+        }
+    return found

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from console.tui import themes
 from console.tui.app import ConsoleApp
+from console.tui.modes import IDS
 from tests.support.tui_fleet import ScriptedFleet, StillClock, rich_view
 
 SIZES = ((80, 24), (120, 40), (200, 60))
@@ -28,8 +29,12 @@ def shots() -> list[Shot]:
     """Name, size, keys, theme, changes of the view."""
     found: list[Shot] = []
     for width, height in SIZES:
-        for mode, key in (("fleet", "1"), ("jobs", "2"), ("events", "3")):
-            found.append((f"{mode}-{width}x{height}", (width, height), (key,), themes.NIGHT, {}))
+        for key, mode in enumerate(IDS, 1):
+            found.append((f"{mode}-{width}x{height}", (width, height), (str(key),), themes.NIGHT, {}))
+        fold = ("2", "/", *"fold-9", "enter", "R")
+        found.append((f"where-{width}x{height}", (width, height), fold, themes.NIGHT, {}))
+        found.append((f"plan-{width}x{height}", (width, height), (*fold, "enter"), themes.NIGHT, {}))
+        found.append((f"operations-{width}x{height}", (width, height), ("2", "0"), themes.NIGHT, {}))
     mid = (120, 40)
     found += [
         ("detail-80x24", (80, 24), ("2", "down", "enter"), themes.NIGHT, {}),
@@ -37,12 +42,16 @@ def shots() -> list[Shot]:
         ("micro-20x5", (20, 5), ("2",), themes.NIGHT, {}),
         ("save-120x40", mid, ("2", "/", *"llama", "enter", "S"), themes.NIGHT, {}),
         ("save-80x24", (80, 24), ("2", "/", *"llama", "enter", "S"), themes.NIGHT, {}),
-        ("target-120x40", mid, ("2", "/", *"fold-9", "enter", "R"), themes.NIGHT, {}),
-        ("restore-120x40", mid, ("2", "/", *"fold-9", "enter", "R", "enter"), themes.NIGHT, {}),
+        ("begin-120x40", mid, ("2", "/", *"fold-9", "enter", "R", "enter", "enter"), themes.NIGHT, {}),
+        ("interval-120x40", mid, ("2", "/", *"llama", "enter", "I"), themes.NIGHT, {}),
+        ("log-120x40", mid, ("2", "L"), themes.NIGHT, {}),
+        ("settings-120x40", mid, ("2", ","), themes.NIGHT, {}),
+        ("drain-120x40", mid, ("1", "N"), themes.NIGHT, {}),
+        ("numbers-120x40", mid, ("6", "t"), themes.NIGHT, {}),
+        ("typing-120x40", mid, ("6", "i"), themes.NIGHT, {}),
         ("production-120x40", mid, ("2", "/", *"llama", "enter", "P"), themes.NIGHT, {"production": True}),
         ("readonly-120x40", mid, ("2", "S"), themes.NIGHT, {"read_only": True}),
         ("help-120x40", mid, ("2", "?"), themes.NIGHT, {}),
-        ("operations-120x40", mid, ("2", "0"), themes.NIGHT, {}),
         ("command-120x40", mid, ("2", ":", *"mo"), themes.NIGHT, {}),
         ("filter-120x40", mid, ("2", "/", *"risk>10m"), themes.NIGHT, {}),
         ("contrast-120x40", mid, ("2",), themes.CONTRAST, {}),

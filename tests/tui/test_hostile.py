@@ -17,7 +17,16 @@ import pytest
 from backends.errors import ReprieveError
 from console.tui.model.incoming import safe
 from tests.support.tui_app import Session, running
-from tests.support.tui_hostile import CASES, CONTROL, FORBIDDEN, MARKUP, hostile_view, strings
+from tests.support.tui_fleet import ScriptedFleet
+from tests.support.tui_hostile import (
+    CASES,
+    CONTROL,
+    FORBIDDEN,
+    MARKUP,
+    hostile_answers,
+    hostile_view,
+    strings,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -37,7 +46,7 @@ def test_the_case_files_were_read() -> None:
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)])
 async def test_every_screen_and_panel_draws_it_as_text(size: tuple[int, int]) -> None:
     async with running(hostile_view(), size=size) as session:
-        for screen in "123":
+        for screen in "124":
             await session.press(screen)
             await session.until(lambda: len(session.table.rows) > 20, "no rows")
             for _ in range(len(strings())):
@@ -79,10 +88,47 @@ async def test_dialogs_and_toasts_draw_it_as_text() -> None:
 
 async def test_the_first_rows_of_every_screen_draw_it_as_text() -> None:
     async with running(hostile_view(), size=(120, 60)) as session:
-        for screen in "123":
+        for screen in "124":
             await session.press(screen)
             await session.until(lambda: len(session.table.rows) > 20, "no rows")
             check(session)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [(80, 24), (200, 60)])
+async def test_looked_up_screens_wizard_and_panels_draw_it_as_text(size: tuple[int, int]) -> None:
+    def poisoned(fleet: ScriptedFleet) -> None:
+        fleet.answers = hostile_answers()
+
+    async with running(hostile_view(), size=size, prepare=poisoned) as session:
+        for key in (
+            "3",
+            "z",
+            "escape",
+            "5",
+            "z",
+            "escape",
+            "8",
+            "z",
+            "escape",
+            "6",
+            "0",
+            "escape",
+            "L",
+            "escape",
+            "comma",
+            "escape",
+        ):
+            await session.press(key)
+            await session.pilot.pause(0.05)
+            check(session)
+        await session.press("7")
+        await session.until(lambda: "SAVED" in session.text() or "CKPT" in session.text(), "no checkpoints")
+        for key in ("enter", "down", "down", "enter", "escape", "home", "enter", "enter", "escape", "escape"):
+            await session.press(key)
+            await session.pilot.pause(0.05)
+            check(session)
+        assert session.app.is_running
 
 
 async def test_brackets_are_shown_exactly() -> None:
@@ -118,7 +164,7 @@ def test_cleaning_is_idempotent() -> None:
 PROGRAM = """
 import asyncio, sys
 from tests.support.tui_fleet import ScriptedFleet, StillClock
-from tests.support.tui_hostile import hostile_view
+from tests.support.tui_hostile import hostile_answers, hostile_view
 from backends.clock import SystemClock
 from console.tui.app import ConsoleApp
 
@@ -126,7 +172,9 @@ class Loud(ScriptedFleet):
     async def view(self):
         return self.current
 
-app = ConsoleApp(Loud(StillClock(), hostile_view()), SystemClock())
+fleet = Loud(StillClock(), hostile_view())
+fleet.answers = hostile_answers()
+app = ConsoleApp(fleet, SystemClock())
 app.run()
 print("ENDED", app.return_code)
 """
@@ -165,7 +213,23 @@ def test_nothing_hostile_reaches_a_pseudo_terminal() -> None:
     os.close(slave)
     try:
         data = _read(master, 30, until=b"Jobs")
-        for key in ("1", "3", "2", "\x1b[B", "\x1b[B", "z", "\x1b", "0", "\x1b", "?", "\x1b"):
+        for key in (
+            "1",
+            "3",
+            "4",
+            "5",
+            "7",
+            "8",
+            "2",
+            "\x1b[B",
+            "\x1b[B",
+            "z",
+            "\x1b",
+            "0",
+            "\x1b",
+            "?",
+            "\x1b",
+        ):
             os.write(master, key.encode())
             data += _read(master, 0.3)
         for _ in range(10):  # where an Escape and the key after it were read as one, a panel is still open

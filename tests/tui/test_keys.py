@@ -8,12 +8,18 @@ from textual.binding import Binding
 from backends.errors import NoProofError
 from console.tui.app import ConsoleApp
 from console.tui.screens.board import Board
+from console.tui.screens.checkpoints import Checkpoints
 from console.tui.screens.choose import Choose
 from console.tui.screens.dialog import Confirm
 from console.tui.screens.events import Events
 from console.tui.screens.fleet import Fleet
+from console.tui.screens.frame import Frame
 from console.tui.screens.jobs import Jobs
-from console.tui.screens.overlays import Help, Operations
+from console.tui.screens.operations import Operations
+from console.tui.screens.overlays import Help
+from console.tui.screens.planner import Planner
+from console.tui.screens.pools import Pools
+from console.tui.screens.restore import Restore
 from console.tui.widgets.table import RowTable
 from tests.support.tui_app import Session, running
 from tests.support.tui_fleet import rich_view
@@ -65,40 +71,6 @@ async def test_keys_count_only_after_half_a_second() -> None:
         await session.pass_time(0.2)
         await session.press("y")
         await session.until(lambda: len(session.fleet.performed) == 1, "y did nothing after the guard")
-
-
-async def test_restore_names_target_and_loss() -> None:
-    async with running() as session:
-        await go_to(session, "fold-9")
-        await session.press("R")
-        assert isinstance(session.app.screen, Choose)
-        await session.press("down", "enter")
-        text = session.text()
-        assert "to            free-1" in text
-        assert "35m 22s and counting" in text
-        assert "new epoch     2" in text
-        await session.confirm()
-        await session.until(lambda: len(session.fleet.performed) == 1, "nothing was performed")
-        assert session.fleet.performed == [("jobs restore", {"name": "fold-9", "to": "free-1"})]
-
-
-async def test_restore_to_any_leaves_the_choice_to_the_gate() -> None:
-    async with running() as session:
-        await go_to(session, "fold-9")
-        await session.press("R", "enter")
-        await session.confirm()
-        await session.until(lambda: len(session.fleet.performed) == 1, "nothing was performed")
-        assert session.fleet.performed == [("jobs restore", {"name": "fold-9"})]
-
-
-async def test_a_node_that_cannot_take_it_cannot_be_chosen() -> None:
-    async with running() as session:
-        await go_to(session, "fold-9")
-        await session.press("R")
-        text = session.text()
-        assert "NOTICE: it is being taken" in text
-        await session.press("end", "enter")
-        assert "spot-eu-west" not in session.text() or not isinstance(session.app.screen, Confirm)
 
 
 async def test_move_goes_to_a_node() -> None:
@@ -244,8 +216,9 @@ async def test_the_operations_own_error_is_told() -> None:
         session.fleet.perform_failure = NoProofError(
             "gpu-d: nothing proves it is gone", hint="wait, or fence it"
         )
-        await go_to(session, "fold-9")
-        await session.press("R", "enter")
+        await session.press(":")
+        await session.type("restore fold-9 --to free-1")
+        await session.press("enter")
         await session.confirm()
         await session.until(lambda: bool(session.toasts()), "nothing was said")
         assert "nothing proves it is gone (wait, or fence it)" in session.toasts()[-1]
@@ -273,7 +246,7 @@ async def test_operations_outlive_screens_and_show_their_step() -> None:
         await go_to(session, "llama-ft")
         await session.press("S")
         await session.confirm()
-        await session.press("3", "1", "0")
+        await session.press("4", "1", "0")
         assert isinstance(session.app.screen, Operations)
         await session.until(lambda: "uploading 212 MiB" in session.text(), "no step")
         assert "jobs save llama-ft" in session.text()
@@ -297,7 +270,7 @@ async def test_save_all_jobs_of_a_node() -> None:
 
 async def test_screens_by_key_and_back() -> None:
     async with running() as session:
-        for key, mode in (("1", "fleet"), ("3", "events"), ("minus", "fleet"), ("2", "jobs")):
+        for key, mode in (("1", "fleet"), ("4", "events"), ("minus", "fleet"), ("2", "jobs")):
             await session.press(key)
             assert mode == session.board.MODE
 
@@ -381,12 +354,28 @@ async def test_help_lists_every_key_that_works() -> None:
 async def test_every_binding_has_an_id_of_its_own() -> None:
     ids = [
         binding.id
-        for owner in (ConsoleApp, Board, Jobs, Events, RowTable, Confirm, Choose)
+        for owner in (
+            ConsoleApp,
+            Frame,
+            Board,
+            Jobs,
+            Fleet,
+            Events,
+            Checkpoints,
+            Pools,
+            Planner,
+            Restore,
+            Operations,
+            RowTable,
+            Confirm,
+            Choose,
+        )
         for binding in owner.BINDINGS
         if isinstance(binding, Binding)
     ]
     assert None not in ids
-    assert len(ids) == len(set(ids))
+    shared = {"panel.leave", "view.ask"}  # the same key for the same thing on several screens
+    assert len([name for name in ids if name not in shared]) == len(set(ids) - shared)
 
 
 async def test_zoom_sort_copy_refresh_hold_guide() -> None:

@@ -7,6 +7,9 @@ from tests.support.tui_app import running
 
 async def test_click_moves_twice_opens_a_title_sorts() -> None:
     async with running(size=(80, 24)) as session:
+        await session.until(
+            lambda: session.table.region.height > 10 and "▸" in session.text(), "not laid out yet"
+        )
         await session.pilot.click(session.table, offset=(6, 4))
         assert session.table.rows.index(session.table.rows.cursor) == 2
         name = session.cursor

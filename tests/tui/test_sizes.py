@@ -13,7 +13,7 @@ SIZES = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("screen", ["1", "2", "3"])
+@pytest.mark.parametrize("screen", list("12345678"))
 async def test_every_screen_draws_and_moves_at_every_size(screen: str) -> None:
     async with running(size=SIZES[0]) as session:
         await session.press(screen)

@@ -1,4 +1,4 @@
-"""The three screens at three sizes and without colour, against pictures that were looked at."""
+"""The screens at three sizes and without colour, against pictures that were looked at."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from textual.pilot import Pilot
 
 from console.tui import themes
 from console.tui.app import ConsoleApp
+from console.tui.widgets.table import RowTable
 from tests.support.tui_fleet import ScriptedFleet, StillClock, rich_view
 
 SIZES = [(80, 24), (120, 40), (200, 60)]
@@ -33,7 +34,7 @@ async def settled(pilot: Pilot[Any]) -> None:
     app = pilot.app
     assert isinstance(app, ConsoleApp)
     for _ in range(250):
-        board = app._board()
+        board = app.board()
         if board is not None and len(board.table.rows) and board.table._pending is None:
             break
         await pilot.pause(0.02)
@@ -65,3 +66,50 @@ def test_confirmation(snap_compare: Any) -> None:
         await pilot.pause()
 
     assert snap_compare(console(), terminal_size=(80, 24), run_before=ask)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("screen", ["checkpoints", "pools", "planner", "batch"])
+def test_asked_screen(snap_compare: Any, screen: str, size: tuple[int, int]) -> None:
+    assert snap_compare(console(start=screen), terminal_size=size, run_before=answered)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+def test_wizard_where(snap_compare: Any, size: tuple[int, int]) -> None:
+    async def ask(pilot: Pilot[Any]) -> None:
+        pilot.app.desk.wish.begin("fold-9")  # type: ignore[attr-defined]  # the console's
+        await answered(pilot)
+
+    assert snap_compare(console(start="restore"), terminal_size=size, run_before=ask)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("key", ["0", "L", "comma"])
+def test_panel(snap_compare: Any, key: str) -> None:
+    async def open_panel(pilot: Pilot[Any]) -> None:
+        await settled(pilot)
+        await pilot.press(key)
+        await answered(pilot)
+
+    assert snap_compare(console(), terminal_size=(120, 40), run_before=open_panel)
+
+
+async def answered(pilot: Pilot[Any]) -> None:
+    """Wait until every look has been answered and drawn."""
+    app = pilot.app
+    assert isinstance(app, ConsoleApp)
+    for _ in range(100):
+        tables = list(app.screen.query(RowTable))
+        known = list(app.desk.looks._known.values())
+        full = all(len(table.rows) for table in tables if table.region)
+        if app.desk.feed.view is not None and full and not any(each.asking for each in known):
+            break
+        await pilot.pause(0.02)
+    frame = app.frame()
+    for _ in range(5):
+        await pilot.pause(0.02)
+    if frame is not None:
+        frame.tick()
+    await pilot.pause()

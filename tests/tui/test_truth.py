@@ -60,8 +60,8 @@ async def test_ages_grow_into_late_and_stale_while_nothing_comes() -> None:
 
 async def test_a_source_that_never_answers_leaves_every_key_alive() -> None:
     async with running(ready=False, prepare=lambda fleet: setattr(fleet, "hanging", True)) as session:
-        await session.until(lambda: session.app._board() is not None, "no screen")
-        await session.press("1", "2", "3", "?", "escape", "0", "escape", "S", "j", "enter")
+        await session.until(lambda: session.app.frame() is not None, "no screen")
+        await session.press("1", "2", "4", "?", "escape", "0", "escape", "S", "j", "enter")
         assert "connecting" in session.text()
         await session.press("q")
     assert session.app.return_code == 0

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from backends.clean import clean
-from backends.clock import format_utc
 from backends.errors import UsageError
 from console.cli.session import on_fleet
 from console.operations.decide.batch import BatchItem, exit_code, read_items
+from console.operations.looks.journal import batches, items_of
 
 if TYPE_CHECKING:
     from console.cli.invocation import Invocation
@@ -110,23 +110,9 @@ def list_(invocation: Invocation) -> int:
     """`batch list`."""
     from console.cli.invocation import Column
 
-    limit = invocation.arguments.get("limit") or 50
-
-    async def work(fleet: Fleet) -> list[dict[str, Any]]:
-        runs = [run for run in fleet.ledger.runs(1000) if run.kind == "batch"][:limit]
-        return [
-            {
-                "name": run.id,
-                "state": run.state,
-                "created_at": format_utc(run.created_at),
-                "file": run.arguments.get("file"),
-                "detail": run.detail,
-            }
-            for run in runs
-        ]
-
+    found = on_fleet(invocation, lambda fleet: batches(fleet, {"limit": invocation.arguments.get("limit")}))
     columns = [Column("name", "RUN"), Column("state"), Column("created_at"), Column("file"), Column("detail")]
-    invocation.emit_listing("batch", on_fleet(invocation, work), columns)
+    invocation.emit_listing("batch", found["items"], columns)
     return 0
 
 
@@ -136,16 +122,12 @@ def show(invocation: Invocation) -> int:
 
     async def work(fleet: Fleet) -> dict[str, Any]:
         run = find_run(fleet, invocation.arguments["run"])
-        items = [
-            {"item": item.item, "job": item.job, "state": item.state, "reason": item.reason, **item.result}
-            for item in fleet.ledger.items(run.id)
-        ]
         return {
             "schema": "reprieve/batch/v1",
             "run": run.id,
             "state": run.state,
             "detail": run.detail,
-            "items": items,
+            "items": items_of(fleet, run.id),
         }
 
     document = on_fleet(invocation, work)

@@ -4,61 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from backends.clock import format_utc
-from backends.errors import ReprieveError, UsageError
+from backends.errors import UsageError
 from console.cli.session import act, on_fleet
-from console.operations.truth import SaveView
+from console.operations.looks.checkpoints import checkpoints, save_document
 
 if TYPE_CHECKING:
-    from backends.records.job import Job
     from console.cli.invocation import Invocation
     from console.operations.fleet import Fleet
-
-
-def save_document(job: Job, save: SaveView, now: float) -> dict[str, Any]:
-    """One checkpoint as machine formats show it."""
-    state = "orphan" if save.orphan else "damaged" if not save.usable else "saved"
-    if state == "saved":
-        state = "rehearsed" if save.rehearsed_on else "verified" if save.verified else "saved"
-    frozen = None if save.frozen_at is None else save.frozen_at - (save.clock_offset_s or 0.0)
-    return {
-        "name": f"{job.name}/{save.checkpoint}",
-        "job": job.name,
-        "uid": job.uid,
-        "checkpoint": save.checkpoint,
-        "state": state,
-        "frozen_at": None if frozen is None else format_utc(frozen),
-        "age_s": None if frozen is None else max(0.0, now - frozen),
-        "size_bytes": save.size_bytes,
-        "node": save.node,
-        "engine": save.engine,
-        "verified": save.verified,
-        "rehearsed_on": save.rehearsed_on,
-        "freeze_s": save.freeze_s,
-        "upload_s": save.upload_s,
-        "reason": save.reason,
-    }
 
 
 def list_(invocation: Invocation) -> int:
     """`checkpoints list [NAME]`."""
     name = invocation.arguments.get("name")
 
-    async def work(fleet: Fleet) -> list[dict[str, Any]]:
-        jobs = [fleet.job(name)] if name else [job for job in fleet.jobs().values() if job.uid]
-        items = []
-        for job in jobs:
-            if not job.uid:
-                continue
-            try:
-                saves = await fleet.blocking(fleet.truth(job).saves, job.uid, fleet.job_key(job.uid))
-            except ReprieveError as error:
-                if name:
-                    raise
-                invocation.warn(f"job {job.name}: {error.message}")
-                continue
-            items += [save_document(job, save, fleet.clock.wall()) for save in saves]
-        return items
+    found = on_fleet(invocation, lambda fleet: checkpoints(fleet, {"name": name}))
+    for problem in found["problems"]:
+        invocation.warn(problem)
 
     from console.cli.invocation import Column
 
@@ -75,7 +36,7 @@ def list_(invocation: Invocation) -> int:
         Column("upload_s", wide=True),
         Column("frozen_at", wide=True),
     ]
-    invocation.emit_listing("checkpoint", on_fleet(invocation, work), columns)
+    invocation.emit_listing("checkpoint", found["items"], columns)
     return 0
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from backends.clock import format_utc
 from console.cli.session import on_fleet
+from console.operations.looks.journal import operation
 
 if TYPE_CHECKING:
     from console.cli.invocation import Invocation
@@ -47,41 +48,9 @@ def list_(invocation: Invocation) -> int:
 
 def show(invocation: Invocation) -> int:
     """`operations show ID`: each journalled step with its time and result; nonces are left out."""
-    from console.operations.common.runs import find_run
-
-    async def work(fleet: Fleet) -> dict[str, Any]:
-        run = find_run(fleet, invocation.arguments["id"])
-        items = []
-        for item in fleet.ledger.items(run.id):
-            steps = [
-                {"at": format_utc(step.at), "step": step.step, "phase": step.phase, "data": _shown(step.data)}
-                for step in fleet.ledger.steps(run.id, item.item)
-            ]
-            items.append(
-                {
-                    "item": item.item,
-                    "job": item.job,
-                    "state": item.state,
-                    "reason": item.reason,
-                    "steps": steps,
-                }
-            )
-        return {
-            "schema": "reprieve/operation/v1",
-            "id": run.id,
-            "kind": run.kind,
-            "state": run.state,
-            "items": items,
-        }
-
-    invocation.emit(on_fleet(invocation, work), _text)
+    wanted = {"id": invocation.arguments["id"]}
+    invocation.emit(on_fleet(invocation, lambda fleet: operation(fleet, wanted)), _text)
     return 0
-
-
-def _shown(data: dict[str, Any]) -> dict[str, Any]:
-    return {
-        key: value for key, value in data.items() if key not in ("nonce", "request") and value is not None
-    }
 
 
 def _text(document: dict[str, Any]) -> str:

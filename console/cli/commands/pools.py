@@ -9,13 +9,12 @@ from backends.clean import clean
 from backends.clock import parse_utc
 from backends.clouds.aws import advisor, advisor_cache, feed, gpus
 from backends.clouds.aws.advisor import AdvisorPool, Feed
-from backends.clouds.prices_file import Prices, read_prices
+from backends.clouds.prices_file import read_prices
 from backends.errors import UnreachableError, UsageError
 from console.cli.cells import Column
 from console.cli.planning.feed import open_feed, parsed
-from console.cli.planning.prices import FEED_BASIS, join, priced_rows, pulled
-from planner.economics import break_even_ratio
-from planner.hazards import rate_of_share
+from console.cli.planning.prices import join, priced_rows, pulled
+from console.operations.looks.pools import pool_document
 
 if TYPE_CHECKING:
     from console.cli.invocation import Invocation
@@ -54,7 +53,7 @@ def list_pools(invocation: Invocation) -> int:
         found = open_feed(invocation, region=typed["region"], system=system)
         age = max(0.0, wall - parse_utc(found.fetched_at))
         prices = read_prices(Path(typed["prices"])) if typed["prices"] is not None else None
-        items = [_item(pool, found, age, prices) for pool in _kept(invocation, found, system)]
+        items = [pool_document(pool, found, age, prices) for pool in _kept(invocation, found, system)]
         if not items and found.pools:
             invocation.say(f"no pool matches; {len(found.pools)} pools are in {found.source}")
     for name in providers:
@@ -106,41 +105,6 @@ def _kept(invocation: Invocation, found: Feed, system: str) -> list[AdvisorPool]
         return kept
     wanted = gpus.parse_gpu(typed["gpu"])
     return [pool for pool in kept if gpus.fits(pool.instance_type, wanted)]
-
-
-def _item(pool: AdvisorPool, found: Feed, age_s: float, prices: Prices | None) -> dict[str, Any]:
-    low, high, d = pool.band.low, pool.band.high, pool.discount
-    gpu = gpus.GPUS.get(pool.instance_type)
-    place = (pool.region, pool.instance_type, pool.system)
-    return {
-        "name": pool.pool,
-        "pool": pool.pool,
-        "provider": "aws",
-        "region": pool.region,
-        "instance_type": pool.instance_type,
-        "os": pool.system,
-        "band": pool.band.label,
-        "band_low_fraction": low,
-        "band_high_fraction": high,
-        "band_basis": "month",
-        "rate_low_per_hour": None if low is None else rate_of_share(low, "month"),
-        "rate_high_per_hour": None if high is None else rate_of_share(high, "month"),
-        "discount": d,
-        "discount_fraction": d,
-        "discount_basis": None if d is None else FEED_BASIS,
-        "break_even_ratio": None if d is None or d < 0 else break_even_ratio(d),
-        "vcpus": pool.vcpus,
-        "ram_gb": pool.ram_gb,
-        "gpu": None if gpu is None else gpu[0],
-        "gpu_count": None if gpu is None else gpu[1],
-        "on_demand_usd_per_hour": None if prices is None else prices.get(place),
-        "snapshot": found.snapshot,
-        "snapshot_basis": found.snapshot_basis,
-        "fetched_at": found.fetched_at,
-        "age_s": round(age_s, 3),
-        "notes": list(pool.notes),
-        "source": found.source,
-    }
 
 
 def pull(invocation: Invocation) -> int:

@@ -45,9 +45,9 @@ def inputs_of(invocation: Invocation, axes: tuple[str, ...] = ()) -> PlanInputs:
     values, sources = typed_values(typed), dict[str, str]()
     pool = typed.get("pool")
     if typed.get("job") is not None:
-        from console.cli.planning.job import of_job
+        from console.operations.looks.known import of_job
 
-        known = of_job(invocation, typed["job"], values)
+        known = of_job(invocation.context, invocation.clock, typed["job"], values)
         values, sources = {**known.values, **values}, {**known.sources, **sources}
         pool = pool or known.pool
     if "hours" not in values and "hours" not in axes:

@@ -16,7 +16,6 @@ from backends.clouds.prices import PoolPrices, by_pool
 from planner.economics import break_even_ratio
 from planner.hazards import band_edges, rate_of_share
 
-FEED_BASIS = "mean saving of the feed"
 PRICE_BASIS = "prices pulled"
 _UNKNOWN = (
     "band", "band_low_fraction", "band_high_fraction", "band_basis", "rate_low_per_hour", "rate_high_per_hour",

@@ -44,9 +44,9 @@ def _job(invocation: Invocation) -> PlanInputs:
     values, sources = typed_values(invocation.arguments), dict[str, str]()
     name = invocation.arguments["job"]
     if name is not None:
-        from console.cli.planning.job import of_job
+        from console.operations.looks.known import of_job
 
-        known = of_job(invocation, name, values)
+        known = of_job(invocation.context, invocation.clock, name, values)
         values, sources = {**known.values, **values}, known.sources
         for own in ("history_node_hours", "history_reclaims"):  # of another pool than those ranked
             values.pop(own, None)

@@ -5,46 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from backends.clean import clean
-from planner.plan.parts import EVEN
-from planner.quantities import format_duration, format_fraction
+from console.pictures.figures import VERDICTS, headline, hours, number, saved
+from planner.quantities import format_fraction
 
 Document = dict[str, Any]
-_AGES = 1e6  # hours: 114 years
-_WORDS = {
-    "pays": "Spot pays",
-    "breaks_even": "Spot breaks even",
-    "does_not_pay": "Spot does not pay",
-    "never_finishes": "The job never finishes",
-}
-
-
-def number(value: float | None, unit: str = "") -> str:
-    """A figure with four significant digits and its unit; unknown is –."""
-    if value is None:
-        return "–"
-    text = f"{value:.4g}" if abs(value) < 100_000 else f"{value:.3e}"
-    return f"{text} {unit}".strip()
-
-
-def hours(value: float | None) -> str:
-    """Hours as a duration; from a million hours on in powers of ten."""
-    if value is not None and abs(value) >= _AGES:
-        return f"{value:.3e} h"
-    return "–" if value is None else format_duration(value * 3600.0, digits=3)
-
-
-def saved(value: float | None) -> str:
-    """A saving as people say it: `69.4 % saved`, `12.0 % dearer`, beyond ten times `257.3 times as dear`; unknown is –."""
-    if value is None or abs(value) <= EVEN:
-        return "–" if value is None else "as much as on demand"
-    if value >= 0:
-        return f"{format_fraction(value)} saved"
-    return f"{format_fraction(-value)} dearer" if value > -10.0 else f"{number(1.0 - value)} times as dear"
 
 
 def text(document: Document) -> str:
     """The whole answer."""
-    parts = [_headline(document), _table(_main(document))]
+    parts = [headline(document), _table(_main(document))]
     parts += [
         block
         for block in (
@@ -62,15 +31,6 @@ def text(document: Document) -> str:
     ]
     parts.append(_notes(document))
     return "\n\n".join(parts) + "\n"
-
-
-def _headline(plan: Document) -> str:
-    word = _WORDS[plan["verdict"]]
-    if plan["saving_fraction"] is None:
-        return f"{word}: the repeated work grows faster than it is done."
-    cost, given = plan["cost_in_on_demand_hours"], plan["inputs"]["hours"]
-    ending = saved(plan["saving_fraction"])
-    return f"{word}: {number(given)} h of work cost {number(cost)} on-demand hours, {ending}."
 
 
 Row = tuple[str, str, str]
@@ -118,7 +78,7 @@ def _range(plan: Document) -> str:
     for end in ("low", "high"):
         part = plan["range"][end]
         name = f"at the {end} end"
-        note = f"{number(part['reclaims'])} reclaims, {_WORDS[part['verdict']].lower()}"
+        note = f"{number(part['reclaims'])} reclaims, {VERDICTS[part['verdict']].lower()}"
         rows.append((name, saved(part["saving_fraction"]), note))
     return "What is known of the rate is a range\n" + _table(rows)
 
@@ -157,7 +117,7 @@ def _alone(plan: Document) -> str:
         else f"10^{part['log10_expected_hours']:.0f} h"
     )
     rows = [
-        ("expected time", size, _WORDS[part["verdict"]].lower()),
+        ("expected time", size, VERDICTS[part["verdict"]].lower()),
         ("one gap long enough", format_fraction(part["p_one_gap_long_enough"]), "chance for each attempt"),
         ("breaks even at", number(part["break_even_mean_reclaims"]), "mean reclaims over the job"),
     ]

@@ -15,7 +15,7 @@ from backends.errors import ReprieveError
 from backends.records.status import JobStatus
 from console.operations.actions.jobs import rehearse as rehearse_action
 from console.operations.common import runs
-from console.operations.demo.cast import Role
+from console.operations.demo.cast import STEP_SECONDS, Role
 from console.operations.demo.stage import Stage
 from console.operations.fleet import Fleet
 from console.operations.flows.protect import protect
@@ -117,13 +117,13 @@ class Story:
             role, lambda job: self._saves(job) >= SAVES_BEFORE, f"{name} to be saved twice"
         )
         risk = format_duration(status.at_risk_s)
+        spare = self.fleet.node(self.spare)
         if notice_s is None:
             self.said(
                 f"{host} is reclaimed now, without notice. {name} was saved {risk} ago: that is what is at risk."
             )
             await self.client.acall("reclaim", host=host)
         else:
-            spare = self.fleet.node(self.spare)
             self.fleet.records.put_node(dataclasses.replace(spare, cordoned=True))
             self.said(
                 f"{host} gets a notice: {notice_s:.0f} s. {spare.name} is full (cordoned), so {name} will need a new machine, "
@@ -134,6 +134,8 @@ class Story:
         self.notices[host] = notice_s is not None
         reclaims = len(self._reclaims())
         await self._until_reclaim(reclaims, name)
+        if notice_s is not None:
+            self.fleet.records.put_node(dataclasses.replace(spare, cordoned=False))
 
     async def _until_taken(self, role: Role, saves: int) -> None:
         """Follow an announced end, and say what the notice was good for; `saves` is how many there were before it."""
@@ -177,8 +179,10 @@ class Story:
     def _saves(job: JobStatus) -> int:
         return 0 if job.saved is None else int(job.saved.checkpoint.partition(".")[2])
 
-    async def _until(self, role: Role, test: Callable[[JobStatus], bool], what: str) -> JobStatus:
-        deadline = self.fleet.clock.monotonic() + PATIENCE_S
+    async def _until(
+        self, role: Role, test: Callable[[JobStatus], bool], what: str, patience_s: float = PATIENCE_S
+    ) -> JobStatus:
+        deadline = self.fleet.clock.monotonic() + patience_s
         while True:
             job = self.fleet.job(role.job.name)
             with contextlib.suppress(ReprieveError):
@@ -186,16 +190,21 @@ class Story:
                 if status is not None and test(status):
                     return status
             if self.fleet.clock.monotonic() > deadline:
-                raise ReprieveError(f"waited {PATIENCE_S:.0f} s for {what}", hint="reprieve events list")
+                raise ReprieveError(f"waited {patience_s:.0f} s for {what}", hint="reprieve events list")
             await self.fleet.clock.pause(0.3)
 
     async def _until_done(self) -> None:
+        longest = max(role.steps for role in self.roles) * STEP_SECONDS
         self.said(
-            "Both jobs are back. They run to their end, and their digests are compared with an uninterrupted run."
+            f"Both jobs are back. They run to their end, {format_duration(longest)} of work in all, and their digests are "
+            "compared with an uninterrupted run."
         )
         for role in self.roles:
             await self._until(
-                role, lambda job: job.state in ("finished", "failed", "ended_unknown"), "the jobs to end"
+                role,
+                lambda job: job.state in ("finished", "failed", "ended_unknown"),
+                "the jobs to end",
+                PATIENCE_S + 3.0 * longest,  # saves, freezes and a busy machine take their share
             )
 
     async def _ending(self, role: Role, expected: str) -> dict[str, Any]:

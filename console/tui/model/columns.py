@@ -86,19 +86,19 @@ def _job_name(job: JobRow, _now: float) -> Cell:
 JOBS: tuple[Column[JobRow], ...] = (
     Column("job", "JOB", _job_name, lambda j, _: j.name, 14, grow=26),
     Column("state", "STATE", lambda j, _: job_state(j), lambda j, _: j.state, 14, priority=1, worded=True),
-    Column("risk", "AT RISK", risk, risk_now, 8, right=True, priority=2),
-    Column("share", "OF INTERVAL", _risk_gauge, risk_share, 11, priority=5),
+    Column("risk", "AT RISK", risk, risk_now, 8, right=True, priority=2, ticks=True),
+    Column("share", "OF INTERVAL", _risk_gauge, risk_share, 11, priority=5, ticks=True),
     Column("saved", "LAST SAVE", lambda j, now: plain(_time(j.frozen_at, now)), lambda j, _: j.frozen_at, 11, right=True, priority=3),
     Column("node", "NODE", lambda j, _: plain(j.node), lambda j, _: j.node, 12, grow=6, priority=4),
-    Column("next", "NEXT", next_save, lambda j, now: _since(j.next_save_at, now), 8, right=True, priority=6),
-    Column("interval", "EVERY", lambda j, _: plain(_length(j.interval_s)), lambda j, _: j.interval_s, 7, right=True, priority=7),
+    Column("next", "NEXT", next_save, lambda j, now: _since(j.next_save_at, now), 8, right=True, priority=6, ticks=True, spare=True),
+    Column("interval", "EVERY", lambda j, _: plain(_length(j.interval_s)), lambda j, _: j.interval_s, 7, right=True, priority=7, spare=True),
     Column("engine", "ENGINE", lambda j, _: plain(j.engine), lambda j, _: j.engine, 9, priority=9),
     Column("size", "SIZE", lambda j, _: plain(_bytes(j.size_bytes)), lambda j, _: j.size_bytes, 8, right=True, priority=9),
     Column("freeze", "PAUSE", lambda j, _: plain(_pause(j.freeze_s)), lambda j, _: j.freeze_s, 7, right=True, priority=10),
     Column("checkpoint", "CHECKPOINT", lambda j, _: plain(j.checkpoint), lambda j, _: j.checkpoint, 10, right=True, priority=11),
     Column("pid", "PID", lambda j, _: plain(_number(j.pid)), lambda j, _: j.pid, 7, right=True, priority=13),
     Column("progress", "PROGRESS", lambda j, _: plain(j.progress, "muted"), lambda j, _: j.progress, 12, grow=20, priority=12),
-    Column("why", "WHY", lambda j, _: _why(j.reason, job_state(j)), lambda j, _: j.reason, 20, grow=80, priority=8),
+    Column("why", "WHY", lambda j, _: _why(j.reason, job_state(j)), lambda j, _: j.reason, 20, grow=80, priority=8, want=56),
 )  # fmt: skip
 
 
@@ -154,16 +154,16 @@ def nodes(taken_at: float) -> tuple[Column[NodeRow], ...]:
     return (
         Column("node", "NODE", _node_name, lambda n, _: n.name, 13, grow=24),
         Column("state", "STATE", lambda n, _: node_state(n), lambda n, _: n.state, 13, priority=1, worded=True),
-        Column("age", "SEEN", age_cell, lambda n, now: age(n, taken_at, now), 5, right=True, priority=3),
-        Column("notice", "NOTICE", lambda n, now: notice(n, taken_at, now), lambda n, now: notice_left(n, taken_at, now), 15, priority=2),
+        Column("age", "SEEN", age_cell, lambda n, now: age(n, taken_at, now), 5, right=True, priority=3, ticks=True),
+        Column("notice", "NOTICE", lambda n, now: notice(n, taken_at, now), lambda n, now: notice_left(n, taken_at, now), 15, priority=2, ticks=True),
         Column("jobs", "JOBS", lambda n, _: plain(", ".join(n.jobs)), lambda n, _: ", ".join(n.jobs), 14, grow=8, priority=4),
         Column("pool", "POOL", lambda n, _: plain(pool(n.pool), "muted"), lambda n, _: n.pool, 16, grow=22, priority=6, worded=True),
-        Column("provider", "CLOUD", lambda n, _: plain(n.provider), lambda n, _: n.provider, 8, priority=8),
-        Column("gpus", "GPU", lambda n, _: plain(n.facts.get("gpus")), lambda n, _: n.facts.get("gpus"), 9, grow=8, priority=7),
-        Column("why", "WHY", lambda n, _: _why(n.reason, node_state(n)), lambda n, _: n.reason, 22, grow=70, priority=5),
-        Column("criu", "CRIU", lambda n, _: plain(n.facts.get("criu")), lambda n, _: n.facts.get("criu"), 6, priority=9),
-        Column("kernel", "KERNEL", lambda n, _: plain(n.facts.get("kernel")), lambda n, _: n.facts.get("kernel"), 10, grow=8, priority=10),
-        Column("address", "ADDRESS", lambda n, _: plain(n.address, "muted"), lambda n, _: n.address, 16, grow=8, priority=11),
+        Column("provider", "CLOUD", lambda n, _: plain(n.provider), lambda n, _: n.provider, 8, priority=8, spare=True),
+        Column("gpus", "GPU", lambda n, _: plain(n.facts.get("gpus")), lambda n, _: n.facts.get("gpus"), 9, grow=8, priority=7, spare=True),
+        Column("why", "WHY", lambda n, _: _why(n.reason, node_state(n)), lambda n, _: n.reason, 22, grow=70, priority=5, want=56),
+        Column("criu", "CRIU", lambda n, _: plain(n.facts.get("criu")), lambda n, _: n.facts.get("criu"), 6, priority=9, spare=True),
+        Column("kernel", "KERNEL", lambda n, _: plain(n.facts.get("kernel")), lambda n, _: n.facts.get("kernel"), 10, grow=8, priority=10, spare=True),
+        Column("address", "ADDRESS", lambda n, _: plain(n.address, "muted"), lambda n, _: n.address, 16, grow=8, priority=11, spare=True),
     )  # fmt: skip
 
 

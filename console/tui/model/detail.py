@@ -44,7 +44,7 @@ def job(view: FleetView, row: JobRow, now: float) -> tuple[Section, ...]:
     return (
         Section("work at risk", _risk_lines(row, now)),
         Section("protection", _protection_lines(row, now)),
-        Section("process", _process_lines(view, row)),
+        Section("process", _process_lines(view, row, now)),
         Section("history", history(view, now, job=row.name)),
         Section("checkpoints", _checkpoints(view, row, now)),
     )
@@ -88,13 +88,13 @@ def _protection_lines(row: JobRow, now: float) -> tuple[Line, ...]:
     )
 
 
-def _process_lines(view: FleetView, row: JobRow) -> tuple[Line, ...]:
+def _process_lines(view: FleetView, row: JobRow, now: float) -> tuple[Line, ...]:
     node = next((node for node in view.nodes if node.name == row.node), None)
     where = [plain(row.node)]
     if node is not None:
         where += [Cell("  "), columns.node_state(node)]
         if node.notice == "notice":
-            where += [Cell("  "), columns.notice(node, view.taken_at, view.taken_at)]
+            where += [Cell("  "), columns.notice(node, view.taken_at, now)]
     return (
         _line("node", *where),
         _line("engine", plain(row.engine)),
@@ -225,3 +225,19 @@ def _value(name: str, value: object) -> str:
 
 def _text(value: object) -> str:
     return text.UNKNOWN if value is None else str(value)
+
+
+def facts_of(document: dict[str, object], *, limit: int = 60) -> tuple[Line, ...]:
+    """The plain facts of a document, one a line in the order of their names; lists are counted or joined, unknown left out."""
+    lines: list[Line] = []
+    for name, value in sorted(document.items()):
+        if isinstance(value, dict):
+            shown = ", ".join(f"{key} {item}" for key, item in list(value.items())[:6])
+        elif isinstance(value, list):
+            plain_items = all(isinstance(item, (str, int, float)) for item in value)
+            shown = ", ".join(map(str, value)) if plain_items and len(value) <= 6 else f"{len(value)} of them"
+        else:
+            shown = "" if value is None else str(value)
+        if shown:
+            lines.append(_line(name.replace("_", " "), Cell(shown)))
+    return tuple(lines[:limit])

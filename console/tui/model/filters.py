@@ -42,6 +42,12 @@ class Filter:
     terms: tuple[Term, ...] = ()
     error: str = ""
 
+    @property
+    def plain(self) -> str | None:
+        """The text, where the filter is one text to be found and nothing else."""
+        only = self.terms[0] if len(self.terms) == 1 else None
+        return only.value if only is not None and only.sign == "text" and not only.negated else None
+
     def matches(self, haystack: str, fields: Fields) -> bool:
         """Whether a row passes: `haystack` is its whole text in lower case."""
         return all(_holds(term, haystack, fields) != term.negated for term in self.terms)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from console.operations.view import FleetView, JobRow, NodeRow, risk_now
-from console.tui.model import columns, text, words
+from console.operations.audit import command_line
+from console.operations.view import FleetView, JobRow, risk_now
+from console.tui.asked.checkpoints import CheckpointRow
+from console.tui.model import columns, text
 from console.tui.model.cells import Cell
 
 ANY = "any compatible node"
+LIVING = ("protected", "unrehearsed", "overdue", "paused", "trial")  # a process that runs and answers
 
 
 @dataclass(frozen=True)
@@ -25,13 +27,21 @@ class Identity:
 
 
 @dataclass(frozen=True)
+class NodeIdentity:
+    """The same for a node."""
+
+    guard: str | None
+    address: str
+
+
+@dataclass(frozen=True)
 class Step:
-    """One command for one job."""
+    """One command for one job or node."""
 
     words: str  # `jobs save`
     arguments: dict[str, Any]
-    job: str
-    identity: Identity
+    job: str  # its name; a node's for commands on nodes
+    identity: Identity | NodeIdentity
     command: str  # the equivalent command line
 
 
@@ -57,8 +67,10 @@ def identity_of(job: JobRow) -> Identity:
     return Identity(job.uid, job.epoch, job.pid, job.node)
 
 
-def changed(before: Identity, view: FleetView, job: str) -> str | None:
-    """What is different about the job now, in words; None when it is still the one looked at."""
+def changed(before: Identity | NodeIdentity, view: FleetView, job: str) -> str | None:
+    """What is different about the job or node now, in words; None when it is still the one looked at."""
+    if isinstance(before, NodeIdentity):
+        return _node_changed(before, view, job)
     row = next((row for row in view.jobs if row.name == job), None)
     if row is None:
         return f"{job} is no longer in the fleet"
@@ -74,6 +86,16 @@ def changed(before: Identity, view: FleetView, job: str) -> str | None:
     return None
 
 
+def _node_changed(before: NodeIdentity, view: FleetView, name: str) -> str | None:
+    node = next((node for node in view.nodes if node.name == name), None)
+    if node is None:
+        return f"{name} is no longer in the fleet"
+    for label, old, new in (("guard", before.guard, node.guard), ("address", before.address, node.address)):
+        if old != new:
+            return f"{label} was {_or_none(old)}, is {_or_none(new)}"
+    return None
+
+
 def _or_none(value: object) -> str:
     return text.UNKNOWN if value is None or value == "" else str(value)
 
@@ -83,23 +105,20 @@ def raised(tier: int, view: FleetView) -> int:
     return min(3, tier + 1) if view.production else tier
 
 
-def _step(view: FleetView, job: JobRow, verb: str, **options: str) -> Step:
-    arguments: dict[str, Any] = {"name": job.name, **options}
-    line = [
-        "reprieve",
-        *(["--context", view.context] if view.context != "default" else []),
-        "jobs",
-        verb,
-        job.name,
-    ]
-    for name, value in options.items():
-        line += [f"--{name}", value]
-    return Step(f"jobs {verb}", arguments, job.name, identity_of(job), shlex.join(line))
+def step_for(view: FleetView, job: JobRow, words: str, **arguments: Any) -> Step:
+    """The command for one job, with the command line that does the same."""
+    given = {"name": job.name, **arguments}
+    return Step(words, given, job.name, identity_of(job), command_line(view.context, words, given))
+
+
+def verify(view: FleetView, job: JobRow, checkpoint: str) -> Step:
+    """Read a checkpoint back: changes nothing but the store's record that it was done."""
+    return step_for(view, job, "checkpoints verify", checkpoint=checkpoint)
 
 
 def save(view: FleetView, jobs: Sequence[JobRow], now: float, hidden: int = 0) -> Plan:
     """Save now: additive."""
-    facts = _who(jobs)
+    facts = who(jobs)
     if len(jobs) == 1:
         facts += (
             ("pause", Cell(f"about {text.pause(jobs[0].freeze_s)}" if jobs[0].freeze_s is not None else "unknown: no save yet")),
@@ -107,20 +126,34 @@ def save(view: FleetView, jobs: Sequence[JobRow], now: float, hidden: int = 0) -
             ("at risk now", columns.risk(jobs[0], now)),
         )  # fmt: skip
     return Plan(
-        title=f"Save {_name(jobs)} now",
+        title=f"Save {name_of(jobs)} now",
         verb="Save",
         tier=raised(1, view),
-        steps=tuple(_step(view, job, "save") for job in jobs),
+        steps=tuple(step_for(view, job, "jobs save") for job in jobs),
         facts=facts,
-        notes=(*_hidden(hidden), Cell("The job stands still while it is copied, then runs on.", "muted")),
+        notes=(*hidden_note(hidden), Cell("The job stands still while it is copied, then runs on.", "muted")),
     )
 
 
-def restore(view: FleetView, job: JobRow, target: str | None, now: float) -> Plan:
-    """Bring the job back from its newest checkpoint; `target` None leaves the choice to the gate."""
+def restore(
+    view: FleetView, job: JobRow, target: str | None, now: float, save: CheckpointRow | None = None
+) -> Plan:
+    """Bring the job back; `target` None leaves the node to the gate, `save` None takes the newest checkpoint."""
+    older = save is not None and save.checkpoint != job.checkpoint
+    frozen = save.frozen_at if save is not None and older else job.frozen_at
     lost = risk_now(job, now)
+    if older:
+        lost = None if frozen is None else max(0.0, now - frozen)
     notes = [Cell("Refused without proof that the old process is gone: a time-out is no proof.", "muted")]
-    if job.state in ("protected", "unrehearsed", "overdue", "paused", "trial") and not job.stale:
+    if older:
+        notes.insert(
+            0,
+            Cell(
+                f"Not the newest checkpoint, which is {job.checkpoint or text.UNKNOWN}: more work is lost.",
+                "warn",
+            ),
+        )
+    if job.state in LIVING and not job.stale:
         notes.insert(
             0, Cell(f"{job.name} is running on {job.node}: move (M) saves first and loses nothing.", "warn")
         )
@@ -130,16 +163,19 @@ def restore(view: FleetView, job: JobRow, target: str | None, now: float) -> Pla
         else Cell("unknown", "warn")
     )
     options = {} if target is None else {"to": target}
+    if save is not None and older:
+        options["checkpoint"] = save.checkpoint
+    name = save.checkpoint if save is not None else job.checkpoint or text.UNKNOWN
     return Plan(
         title=f"Restore {job.name}",
         verb="Restore",
         tier=raised(2, view),
-        steps=(_step(view, job, "restore", **options),),
+        steps=(step_for(view, job, "jobs restore", **options),),
         facts=(
-            *_who([job]),
-            ("checkpoint", Cell(f"{job.checkpoint or text.UNKNOWN}, frozen {text.time_of_day(job.frozen_at, now)}")),
+            *who([job]),
+            ("checkpoint", Cell(f"{name}, frozen {text.time_of_day(frozen, now)}")),
             ("work lost", loss),
-            ("to fetch", Cell(text.size(job.size_bytes))),
+            ("to fetch", Cell(text.size(save.size_bytes if save is not None else job.size_bytes))),
             ("from", Cell(job.node or text.UNKNOWN)),
             ("to", Cell(target or ANY, "accent")),
             ("new epoch", Cell(str(job.epoch + 1) if job.epoch is not None else text.UNKNOWN)),
@@ -154,9 +190,9 @@ def move(view: FleetView, job: JobRow, target: str, now: float) -> Plan:
         title=f"Move {job.name} to {target}",
         verb="Move",
         tier=raised(2, view),
-        steps=(_step(view, job, "move", to=target),),
+        steps=(step_for(view, job, "jobs move", to=target),),
         facts=(
-            *_who([job]),
+            *who([job]),
             ("1 save", Cell(f"final save on {job.node or text.UNKNOWN}, {text.size(job.size_bytes)}")),
             ("2 stop", Cell("the process ends there, acknowledged by its guard")),
             ("3 restore", Cell(f"on {target}", "accent")),
@@ -176,24 +212,26 @@ def suspend(view: FleetView, jobs: Sequence[JobRow], now: float, hidden: int = 0
         warning = Cell(
             "No saves until resumed: work at risk grows without limit. The job itself is untouched.", "warn"
         )
-    facts = _who(jobs)
+    facts = who(jobs)
     if len(jobs) == 1:
         facts += (("at risk now", columns.risk(jobs[0], now)),)
     return Plan(
-        title=f"{verb.capitalize()} protection of {_name(jobs)}",
+        title=f"{verb.capitalize()} protection of {name_of(jobs)}",
         verb=verb.capitalize(),
         tier=raised(2, view),
-        steps=tuple(_step(view, job, verb) for job in jobs),
+        steps=tuple(step_for(view, job, f"jobs {verb}") for job in jobs),
         facts=facts,
-        notes=(*_hidden(hidden), warning),
+        notes=(*hidden_note(hidden), warning),
     )
 
 
-def _name(jobs: Sequence[JobRow]) -> str:
+def name_of(jobs: Sequence[JobRow]) -> str:
+    """The one job, or how many."""
     return jobs[0].name if len(jobs) == 1 else text.count(len(jobs), "job")
 
 
-def _who(jobs: Sequence[JobRow]) -> tuple[tuple[str, Cell], ...]:
+def who(jobs: Sequence[JobRow]) -> tuple[tuple[str, Cell], ...]:
+    """Which job exactly, or the first twenty names."""
     if len(jobs) > 1:
         names = [job.name for job in jobs[:20]]
         more = f" and {len(jobs) - 20} more" if len(jobs) > 20 else ""
@@ -207,56 +245,8 @@ def _who(jobs: Sequence[JobRow]) -> tuple[tuple[str, Cell], ...]:
     )
 
 
-def _hidden(count: int) -> tuple[Cell, ...]:
+def hidden_note(count: int) -> tuple[Cell, ...]:
+    """How many marked rows are left out because the filter hides them."""
     if not count:
         return ()
     return (Cell(f"{text.count(count, 'marked job')} hidden by the filter: left out.", "warn"),)
-
-
-@dataclass(frozen=True)
-class Target:
-    """A node in the list of places a job may go."""
-
-    name: str | None  # None: any compatible node
-    label: str
-    note: Cell
-    fits: bool
-
-
-def targets(view: FleetView, job: JobRow, *, anywhere: bool) -> tuple[Target, ...]:
-    """Where `job` could go: any compatible node first when `anywhere`, then nodes that can take it, then the rest.
-
-    Only what the snapshot knows is judged; the gate decides when the operation runs.
-    """
-    rows = [_target(node, job) for node in view.nodes]
-    rows.sort(key=lambda row: (not row.fits, row.label))
-    first = Target(
-        None, ANY, Cell("the gate picks: same machine type, free, nothing else running", "muted"), fits=True
-    )
-    return ((first,) if anywhere else ()) + tuple(rows)
-
-
-def _calm(tone: words.Tone) -> words.Tone:
-    return "bad" if tone == "alarm" else tone
-
-
-def _target(node: NodeRow, job: JobRow) -> Target:
-    state = words.of(words.NODE, node.state)
-    if node.name == job.node and node.state == "ok":
-        return Target(node.name, node.name, Cell("runs here now", "muted"), fits=False)
-    if node.state != "ok":
-        return Target(
-            node.name,
-            node.name,
-            Cell(f"{state}{': ' + node.reason if node.reason else ''}", _calm(state.tone)),
-            fits=False,
-        )
-    if node.notice == "notice":
-        return Target(node.name, node.name, Cell("◆ NOTICE: it is being taken", "bad"), fits=False)
-    busy = f"runs {', '.join(node.jobs)}" if node.jobs else "free"
-    return Target(
-        node.name,
-        node.name,
-        Cell(f"{state} · {busy}{' · ' + node.pool if node.pool else ''}", "plain" if node.jobs else "ok"),
-        fits=True,
-    )

@@ -1,17 +1,18 @@
 """The rows of a table: keyed cursor and marks, order by sort and filter, ghosts of rows that went away.
 
-Sort keys and search texts are columns of their own, made when they are first needed and kept until the record
-changes. Nothing here draws or knows of a terminal.
+Values and search texts are in the column store (`console.tui.model.store`). Nothing here draws or knows of a terminal.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from console.tui.model.cells import Column, Value
 from console.tui.model.filters import Filter
+from console.tui.model.store import Store
 
 R = TypeVar("R")
 
@@ -35,7 +36,7 @@ class Rows(Generic[R]):
     """
 
     def __init__(self, columns: Sequence[Column[R]], sort: str, *, descending: bool = False) -> None:
-        self.columns = tuple(columns)
+        self._store = Store(columns)
         self.sort = sort
         self.descending = descending
         self.filter = Filter()
@@ -44,10 +45,22 @@ class Rows(Generic[R]):
         self.ghost: Ghost[R] | None = None
         self.order: list[str] = []
         self.version = 0
-        self.longest = 0  # length of the longest key
-        self._records: dict[str, R] = {}
-        self._haystacks: dict[str, str] = {}
+        self.longest = 0  # length of the longest name in the first column
         self._place: dict[str, int] = {}
+
+    @property
+    def columns(self) -> tuple[Column[R], ...]:
+        """The table's columns."""
+        return self._store.columns
+
+    @columns.setter
+    def columns(self, columns: Sequence[Column[R]]) -> None:
+        """Others of the same ids, such as for another snapshot's time."""
+        self._store.columns = tuple(columns)
+
+    def prepare(self, now: float) -> bool:
+        """Get ready for a text filter, a little at a time; True when nothing is left to do."""
+        return self._store.prepare(now)
 
     def __len__(self) -> int:
         return len(self.order)
@@ -55,17 +68,17 @@ class Rows(Generic[R]):
     @property
     def total(self) -> int:
         """Rows before the filter."""
-        return len(self._records)
+        return len(self._store.records)
 
     def get(self, key: str) -> R | None:
         """The record of a key, the ghost's included; None when there is none."""
         if self.ghost is not None and self.ghost.key == key:
             return self.ghost.record
-        return self._records.get(key)
+        return self._store.records.get(key)
 
     def alive(self, key: str) -> bool:
         """Whether the key is in the newest snapshot."""
-        return key in self._records
+        return key in self._store.records
 
     def index(self, key: str | None) -> int | None:
         """Where a key stands in the order shown."""
@@ -73,23 +86,29 @@ class Rows(Generic[R]):
 
     def load(self, records: Iterable[tuple[str, R]], now: float) -> None:
         """Take a new snapshot; the cursor and marks stay on their keys."""
-        fresh = dict(records)
-        before = self._records
-        for key in [key for key, record in before.items() if fresh.get(key) is not record]:
-            self._haystacks.pop(key, None)
-        vanished = self._vanished(fresh, now)
-        self._records = fresh
-        self.marks &= fresh.keys()
-        self.longest = max(map(len, fresh), default=0)
-        self._arrange(now, held=True, vanished=vanished)
+        lost = self.get(self.cursor) if self.cursor is not None else None
+        column = next((column for column in self.columns if column.id == self.sort), None)
+        changed, moved = self._store.load(records, column, now)
+        calm = bool(self.order) and not self._ticking()
+        if calm and (not changed or not (moved or self.filter.terms)):
+            self.version += 1
+            return
+        self.marks &= self._store.records.keys()
+        self.longest = self._store.longest(now)
+        self._arrange(now, held=True, vanished=self._vanished(lost, now))
 
-    def _vanished(self, fresh: dict[str, R], now: float) -> Ghost[R] | None:
-        if self.cursor is None or self.cursor in fresh:
+    def _ticking(self) -> bool:
+        """Whether time alone can change the order: it is sorted or filtered by something that ticks."""
+        names = {self.sort, *(term.name for term in self.filter.terms)}
+        return self.ghost is not None or any(column.ticks for column in self.columns if column.id in names)
+
+    def _vanished(self, lost: R | None, now: float) -> Ghost[R] | None:
+        """The ghost of the row under the cursor, whose last record was `lost`, if it left the fleet."""
+        if self.cursor is None or self.alive(self.cursor):
             return None
         if self.ghost is not None and self.ghost.key == self.cursor and self.ghost.gone:
             return self.ghost
-        record = self.get(self.cursor)
-        return None if record is None else Ghost(self.cursor, record, now, gone=True)
+        return None if lost is None else Ghost(self.cursor, lost, now, gone=True)
 
     def set_filter(self, wanted: Filter, now: float) -> None:
         """Show only rows that match; the cursor goes to the row nearest by when its own is hidden."""
@@ -106,7 +125,7 @@ class Rows(Generic[R]):
     def _arrange(self, now: float, *, held: bool, vanished: Ghost[R] | None = None) -> None:
         place = self.index(self.cursor)
         self.ghost = None
-        shown = [key for key in self._records if self._matches(key, now)]
+        shown = self._store.matching(self.filter, now)
         self.order = self._sorted(shown, now)
         self._number()
         if self.cursor is not None and self.cursor not in self._place:
@@ -120,7 +139,7 @@ class Rows(Generic[R]):
 
     def _keep_ghost(self, place: int, vanished: Ghost[R] | None, now: float) -> None:
         assert self.cursor is not None  # noqa: S101 - for the type checker; the only caller has looked
-        record = self._records.get(self.cursor)
+        record = self._store.records.get(self.cursor)
         ghost = vanished
         if ghost is None and record is not None:
             ghost = Ghost(self.cursor, record, now, gone=False)
@@ -134,40 +153,17 @@ class Rows(Generic[R]):
     def _number(self) -> None:
         self._place = {key: place for place, key in enumerate(self.order)}
 
-    def _matches(self, key: str, now: float) -> bool:
-        if not self.filter.terms:
-            return True
-        record = self._records[key]
-        haystack = self._haystacks.get(key)
-        if haystack is None:
-            haystack = self._haystacks[key] = self._words(record, now)
-        by_id = {column.id: column for column in self.columns}
-
-        def field(name: str) -> Value:
-            return by_id[name].value(record, now)
-
-        return self.filter.matches(haystack, field)
-
-    def _words(self, record: R, now: float) -> str:
-        """What a text filter looks into: every column that holds words, states as they are drawn, too."""
-        words: list[str] = []
-        for column in self.columns:
-            value = column.value(record, now)
-            if isinstance(value, str):
-                words.append(value)
-                if column.worded:
-                    words.append(column.cell(record, now).text)
-        return "\n".join(words).lower()
-
     def _sorted(self, keys: list[str], now: float) -> list[str]:
         column = next((column for column in self.columns if column.id == self.sort), None)
         if column is None:
             return keys
-        values = {key: column.value(self._records[key], now) for key in keys}
-        known = [key for key in keys if values[key] is not None]
-        unknown = [key for key in keys if values[key] is None]
-        known.sort(key=lambda key: _comparable(values[key]), reverse=self.descending)
-        return known + unknown
+        values = self._store.column(column, keys, now)
+        known = [
+            (_comparable(value), key) for value, key in zip(values, keys, strict=True) if value is not None
+        ]
+        unknown = [key for value, key in zip(values, keys, strict=True) if value is None]
+        known.sort(key=_first, reverse=self.descending)
+        return [key for _, key in known] + unknown
 
     def move(self, step: int, now: float) -> None:
         """Move the cursor by `step` rows, stopping at the ends; a ghost left behind disappears."""
@@ -219,7 +215,9 @@ class Rows(Generic[R]):
         return ([self.cursor] if self.cursor is not None and self.alive(self.cursor) else []), 0
 
 
-def _comparable(value: Value) -> tuple[float, str]:
-    if isinstance(value, str):
-        return 0.0, value.casefold()
-    return (0.0 if value is None else float(value)), ""
+_first = operator.itemgetter(0)
+
+
+def _comparable(value: Value) -> tuple[float, str] | float:
+    """A column holds texts or numbers, never both: each sorts among its like."""
+    return (0.0, value.casefold()) if isinstance(value, str) else float(value or 0.0)

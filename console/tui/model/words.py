@@ -68,6 +68,24 @@ OPERATION: dict[str, Word] = {
     "cancelled": Word("■", "cancelled", "muted"),
 }
 
+CHECKPOINT: dict[str, Word] = {
+    "saved": Word("◐", "saved", "plain"),
+    "verified": Word("●", "verified", "ok"),
+    "rehearsed": Word("◉", "rehearsed", "ok"),
+    "damaged": Word("✗", "damaged", "bad"),
+    "orphan": Word("○", "orphan", "muted"),
+}
+
+ITEM: dict[str, Word] = {
+    "planned": Word("·", "planned", "muted"),
+    "running": Word("▸", "running", "info"),
+    "restored": Word("✓", "restored", "ok"),
+    "already_restored": Word("✓", "runs already", "ok"),
+    "failed": Word("✗", "failed", "bad"),
+    "refused": Word("⊘", "refused", "bad"),
+    "cancelled": Word("■", "cancelled", "muted"),
+}
+
 # First match wins; the kind of an event is dotted lower case.
 _EVENTS: tuple[tuple[str, Word], ...] = (
     ("notice.", Word("◆", "", "bad")),

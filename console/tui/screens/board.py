@@ -1,58 +1,54 @@
-"""What the Fleet, Jobs and Events screens share: a table, a detail pane, the bars, the prompt."""
+"""What the screens with a table share: the table, a detail pane, filter, sort, marks, export."""
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import ClassVar, Generic, TypeVar
 
-from rich.style import Style
-from rich.text import Text
-from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Container, Vertical
-from textual.screen import Screen
+from textual.containers import Vertical
+from textual.widget import Widget
 
+from backends.clock import format_utc
 from console.operations.view import FleetView
 from console.tui.desk import Desk
-from console.tui.model import columns, command_line, detail, filters
+from console.tui.model import columns, command_line, detail, export, filters
 from console.tui.model.detail import Section
-from console.tui.model.plans import Plan
 from console.tui.screens.choose import Choice, Choose
-from console.tui.screens.dialog import Confirm
-from console.tui.widgets.bars import TABS, ContextBar, GuideStrip, KeyFooter, Quiet
+from console.tui.screens.frame import Frame
+from console.tui.screens.overlays import Sources
+from console.tui.widgets.bars import Quiet
 from console.tui.widgets.detail import DetailPane
 from console.tui.widgets.prompt import Prompt
 from console.tui.widgets.table import RowTable
-from console.tui.widgets.tones import tone
 
 R = TypeVar("R")
-TAB_LINE = 34  # lines from which the context bar has a line of tabs (the style sheet's `-high`)
 
 
-class Board(Screen[None], Generic[R]):
-    """One screen of the console. Layouts by size are in the style sheet."""
+class Board(Frame, Generic[R]):
+    """A screen around one table of records of type R."""
 
     AUTO_FOCUS = "#table"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("colon", "prompt(':')", "words", key_display=":", id="nav.command"),
         Binding("slash", "prompt('/')", "filter", key_display="/", id="nav.filter"),
-        Binding("escape", "back", "back", key_display="esc", id="nav.back"),
         Binding("o", "sort", "sort", show=False, id="view.sort"),
         Binding("z", "zoom", "zoom", show=False, id="view.zoom"),
         Binding("d", "zoom", "detail", show=False, id="row.describe"),
         Binding("c", "copy", "copy id", show=False, id="row.copy"),
+        Binding("i", "sources", "where from", show=False, id="row.sources"),
+        Binding("x", "export", "export", show=False, id="view.export"),
     ]
-    MODE = ""
     WIDE_EVENTS = True  # a third pane with the fleet's newest events in wide terminals
 
     def __init__(self, desk: Desk) -> None:
-        super().__init__()
-        self.desk = desk
+        super().__init__(desk)
         self.table: RowTable[R] = self.make_table()
         self._shown: str | None = None
         self._before = ""  # the filter before the prompt was opened
 
-    # -- for the three screens to say
+    # -- for each screen to say
 
     def make_table(self) -> RowTable[R]:
         """The screen's table."""
@@ -74,50 +70,19 @@ class Board(Screen[None], Generic[R]):
         """The one line for a terminal too small for anything else."""
         raise NotImplementedError
 
-    def why_not(self, action: str) -> str | None:
-        """Why an action cannot be taken now, in one sentence; None when it can, or is none of this screen's."""
-        del action
-        return None
-
     # -- drawing
 
-    def title_of(self, number: str) -> Text:
-        """The table's title with its row count; in low terminals, which have no tab line, all three screens."""
-        here = Text(f"{self.MODE.capitalize()} {number}", tone(self, "strong"))
-        if self.size.height >= TAB_LINE:
-            return here
-        muted = tone(self, "muted") + Style(bold=False)
-        parts = []
-        for place, (mode, name) in enumerate(TABS, 1):
-            one = (
-                Text.assemble((f"{place} ", muted), here)
-                if mode == self.MODE
-                else Text(f"{place} {name}", muted)
-            )
-            parts.append(one)
-        return Text("  ").join(parts)
+    def body(self) -> ComposeResult:
+        """The table and its panes."""
+        yield self.table
+        with Vertical(id="side"):
+            yield DetailPane(id="detail")
+            if self.WIDE_EVENTS:
+                yield DetailPane(id="recent")
 
-    def compose(self) -> ComposeResult:
-        """Bars, table, panes, prompt."""
-        yield ContextBar(self.MODE)
-        yield Quiet()
-        with Container(id="body"):
-            yield self.table
-            with Vertical(id="side"):
-                yield DetailPane(id="detail")
-                if self.WIDE_EVENTS:
-                    yield DetailPane(id="recent")
-        yield GuideStrip()
-        yield Prompt()
-        yield KeyFooter()
-
-    def on_mount(self) -> None:
-        """First picture."""
-        self.show()
-
-    def on_screen_resume(self) -> None:
-        """Another mode was shown meanwhile: catch up."""
-        self.show()
+    def home(self) -> Widget:
+        """The table."""
+        return self.table
 
     def show(self) -> None:
         """A new snapshot, or the state of the feed changed."""
@@ -126,17 +91,19 @@ class Board(Screen[None], Generic[R]):
         view = self.desk.feed.view
         if view is not None:
             self.load(view)
-        self.query_one(GuideStrip).say(self.desk.guide)
-        self.tick()
-        self.refresh_bindings()
+        super().show()
 
     def tick(self) -> None:
         """A second went by: ages, countdowns and work at risk."""
         if not self.is_mounted:
             return
-        self.query_one(ContextBar).show(self.desk.header(), self.desk.clock.wall())
+        super().tick()
         self.table.tick()
         self._show_detail()
+
+    def on_resize(self) -> None:
+        """Another size may show what was hidden."""
+        self.call_after_refresh(self._show_detail)
 
     def _show_detail(self) -> None:
         view = self.desk.feed.view
@@ -146,12 +113,19 @@ class Board(Screen[None], Generic[R]):
             pane.show("", ())
             return
         now = self.desk.feed.now
+        if self.query_one("#side").display:
+            self._fill(view, record, pane, now)
+        quiet = self.query_one(Quiet)
+        if quiet.display:
+            quiet.say(self.summary(view))
+
+    def _fill(self, view: FleetView, record: R, pane: DetailPane, now: float) -> None:
+        """Draw the panes beside the table."""
         pane.show(
             self.name_of(record), self.sections(view, record, now), top=self._shown != self.table.rows.cursor
         )
         self._shown = self.table.rows.cursor
-        self.query_one(Quiet).say(self.summary(view))
-        if self.WIDE_EVENTS:
+        if self.WIDE_EVENTS and self.query_one("#recent").display:
             latest = Section("", detail.history(view, now, limit=40))
             self.query_one("#recent", DetailPane).show("Latest events", (latest,))
 
@@ -166,6 +140,7 @@ class Board(Screen[None], Generic[R]):
         event.stop()
         if self.has_class("-narrow") or self.has_class("-tiny") or self.has_class("-micro"):
             self.add_class("-zoomed")
+            self._show_detail()
         self.query_one("#detail").focus()
 
     # -- keys
@@ -173,6 +148,7 @@ class Board(Screen[None], Generic[R]):
     def action_zoom(self) -> None:
         """The detail pane alone, or back."""
         self.toggle_class("-zoomed")
+        self._show_detail()
         self.query_one("#detail" if self.has_class("-zoomed") else "#table").focus()
 
     def _away(self) -> bool:
@@ -218,45 +194,53 @@ class Board(Screen[None], Generic[R]):
         if record is not None:
             name = self.name_of(record)
             self.app.copy_to_clipboard(name)
-            self.app.notify(f"copied: {name}", markup=False, timeout=4)
 
-    def on_key(self, event: events.Key) -> None:
-        """Say why a greyed key does nothing."""
-        if not event.is_printable:
+    def action_export(self, form: str = "csv") -> None:
+        """Write what the table shows into a new file of the present directory."""
+        moment = format_utc(self.desk.clock.wall())
+        place = Path.cwd() / export.file_name(self.MODE, moment, form)
+        try:
+            handle = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            with os.fdopen(handle, "w", encoding="utf-8") as stream:
+                stream.write(export.text(self.table.rows, self.MODE, self.desk.feed.now, form))
+        except OSError as error:
+            self.refuse(f"export: {place}: {error.strerror}")
             return
-        for binding in self._bindings.key_to_bindings.get(event.key, ()):
-            reason = self.why_not(binding.action)
-            if reason is not None:
-                event.stop()
-                self.app.notify(reason, severity="warning", markup=False, timeout=5)
+        self.app.notify(f"{len(self.table.rows)} rows in {place}", title="exported", markup=False, timeout=8)
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """None greys a key that cannot do anything now; the way back is shown only where there is one."""
-        del parameters
-        if action == "back" and self.is_mounted and not self._away():
-            return False
-        return None if self.why_not(action) is not None else True
+    def figures(self, record: R) -> tuple[Section, ...]:
+        """Where the figures of a record come from; empty on screens whose figures have one source, which they name."""
+        del record
+        return ()
+
+    def action_sources(self) -> None:
+        """Where each figure of the row under the cursor comes from."""
+        record = self.table.record
+        found = () if record is None else self.figures(record)
+        if found:
+            self.app.push_screen(Sources(found))
+        else:
+            self.refuse("sources: the edge of this table says how old its one answer is")
+
+    def perform_typed(self, typed: command_line.Typed) -> None:
+        """What the `:` line asked for with a word that acts."""
+        self.refuse(f"{typed.action}: not on this screen")
 
     # -- prompt and filter
 
     def action_prompt(self, sign: str) -> None:
-        """Open the prompt line."""
+        """Open the prompt line; `/` starts with the filter there is."""
         self._before = self.table.rows.filter.source
         if sign == "/":
+            self.table.prepare()
             self.query_one(Prompt).open(sign, self._before, self._columns_like)
         else:
-            self.query_one(Prompt).open(sign, "", self._words_like)
+            super().action_prompt(sign)
 
     def _columns_like(self, line: str) -> list[str]:
         head, blank, last = line.rpartition(" ")
         ids = [column.id for column in self.table.rows.columns]
         return [f"{head}{blank}{name}=" for name in ids if last and name.startswith(last) and "=" not in last]
-
-    def _words_like(self, line: str) -> list[str]:
-        view = self.desk.feed.view
-        jobs = [job.name for job in view.jobs] if view is not None else []
-        nodes = [node.name for node in view.nodes] if view is not None else []
-        return command_line.complete(line, self.desk.commands, jobs, nodes)
 
     def set_filter(self, line: str) -> str:
         """Filter the table; returns what was not understood, or nothing."""
@@ -264,52 +248,41 @@ class Board(Screen[None], Generic[R]):
         self.table.set_filter(wanted)
         return wanted.error
 
+    def tell(self, word: str, text: str) -> str:
+        """A word of the `:` line that is about this table; returns what is wrong with it, or nothing."""
+        if word == "filter":
+            return self.set_filter(text)
+        if word == "export":
+            if (text or "csv") not in export.FORMATS:
+                return f"export: {text!r} is no format: {', '.join(export.FORMATS)}"
+            self.action_export(text or "csv")
+            return ""
+        if word == "sort":
+            ids = [column.id for column in self.table.rows.columns]
+            if text not in ids:
+                return f"sort: no column {text!r}: {', '.join(ids)}"
+            self.table.sort_by(text)
+            return ""
+        return f"{word}: not on this screen"
+
     def on_prompt_typing(self, event: Prompt.Typing) -> None:
         """Filter as it is typed."""
         event.stop()
         if event.sign == "/":
             self.query_one(Prompt).hint(self.set_filter(event.line))
 
-    def on_prompt_left(self, event: Prompt.Left) -> None:
-        """Escape: the filter is as it was."""
-        event.stop()
+    def left_prompt(self) -> None:
+        """The filter is as it was."""
         if self.query_one(Prompt).sign == "/":
             self.set_filter(self._before)
-        self._close_prompt()
+        super().left_prompt()
 
-    def on_prompt_entered(self, event: Prompt.Entered) -> None:
-        """Enter: keep the filter, or do what was typed (the application reads the words)."""
+    def entered(self, event: Prompt.Entered) -> None:
+        """Keep the filter, or do what was typed (the application reads the words)."""
         if event.sign == "/":
             event.stop()
             problem = self.set_filter(event.line)
             if problem:
                 self.query_one(Prompt).hint(problem)
                 return
-        self._close_prompt()
-
-    def _close_prompt(self) -> None:
-        self.query_one(Prompt).close()
-        self.table.focus()
-        self.refresh_bindings()
-
-    # -- acting
-
-    def confirm(self, plan: Plan) -> None:
-        """Ask, then start the plan's steps as operations of the application."""
-
-        def answered(yes: bool | None) -> None:
-            view = self.desk.feed.view
-            if not yes:
-                return
-            if view is None or view.read_only:
-                self.app.notify("read-only: nothing was done", severity="error", markup=False)
-                return
-            for step in plan.steps:
-                self.desk.tasks.start(step)
-            self.tick()
-
-        self.app.push_screen(Confirm(plan, self.desk.clock), answered)
-
-    def refuse(self, reason: str) -> None:
-        """Say why nothing is done."""
-        self.app.notify(reason, severity="warning", markup=False, timeout=6)
+        super().entered(event)

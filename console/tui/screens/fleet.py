@@ -7,7 +7,9 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 
 from console.operations.view import FleetView, JobRow, NodeRow
-from console.tui.model import columns, detail, plans, text
+from console.tui import shell
+from console.tui.model import columns, detail, plans, policy_plans, sources, text
+from console.tui.model.command_line import Typed
 from console.tui.model.detail import Section
 from console.tui.screens.board import Board
 from console.tui.widgets.table import RowTable
@@ -17,7 +19,12 @@ class Fleet(Board[NodeRow]):
     """The nodes with state, age and notice."""
 
     MODE = "fleet"
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("S", "save", "save its jobs", id="node.save")]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("S", "save", "save its jobs", id="node.save"),
+        Binding("N", "drain", "drain", id="node.drain"),
+        Binding("U", "uncordon", "use again", show=False, id="node.uncordon"),
+        Binding("s", "shell", "shell", id="row.shell"),
+    ]
 
     def make_table(self) -> RowTable[NodeRow]:
         """Nodes by name."""
@@ -33,6 +40,11 @@ class Fleet(Board[NodeRow]):
     def sections(self, view: FleetView, record: NodeRow, now: float) -> tuple[Section, ...]:
         """State and notice first."""
         return detail.node(view, record, now)
+
+    def figures(self, record: NodeRow) -> tuple[Section, ...]:
+        """The node's own word, or this machine's."""
+        view = self.desk.feed.view
+        return () if view is None else sources.node(view, record, self.desk.feed.now)
 
     def name_of(self, record: NodeRow) -> str:
         """The node's name."""
@@ -51,14 +63,60 @@ class Fleet(Board[NodeRow]):
 
     def why_not(self, action: str) -> str | None:
         """Read-only, no data, no job there."""
-        if action != "save":
+        if action not in ("save", "drain", "uncordon", "shell"):
             return None
+        closed = self.read_only(action)
+        node = self.table.record
+        if closed is not None:
+            return closed
+        if node is None:
+            return f"{action}: no node is under the cursor"
+        if action == "uncordon" and node.state != "cordoned":
+            return f"uncordon: {node.name} is in use"
+        if action == "shell":
+            return shell.why_not(node.address, suspends=not self.app.is_headless and not self.app.is_web)
+        return "save: no job runs there" if action == "save" and not self._jobs() else None
+
+    def action_shell(self) -> None:
+        """Leave the console for a shell on the node; it comes back afterwards."""
+        node = self.table.record
+        if node is not None:
+            with self.app.suspend():
+                shell.open_shell(node.address)
+            self.app.refresh()
+
+    def perform_typed(self, typed: Typed) -> None:
+        """`drain NODE`, `uncordon NODE`: the same dialogs as the keys."""
         view = self.desk.feed.view
-        if view is None:
-            return "save: nothing is known of the fleet yet"
-        if view.read_only:
-            return f"save: this console is read-only (context {view.context})"
-        return None if self._jobs() else "save: no job runs there"
+        closed = self.read_only(typed.action)
+        if closed is not None or view is None:
+            self.refuse(closed or "")
+            return
+        name = typed.names[0] if typed.names else (self.table.record.name if self.table.record else "")
+        node = next((node for node in view.nodes if node.name == name), None)
+        if node is None:
+            self.refuse(f"{typed.action}: no node {name!r} in this fleet")
+        elif typed.action == "drain":
+            self._drain(node)
+        else:
+            self.confirm(policy_plans.uncordon(view, node))
+
+    def _drain(self, node: NodeRow) -> None:
+        view = self.desk.feed.view
+        if view is not None:
+            jobs = [job for job in view.jobs if job.node == node.name and job.state in plans.LIVING]
+            self.confirm(policy_plans.drain(view, node, jobs, self.desk.feed.now))
+
+    def action_drain(self) -> None:
+        """Place nothing more there and save what runs."""
+        if self.table.record is not None:
+            self._drain(self.table.record)
+
+    def action_uncordon(self) -> None:
+        """Let jobs be placed there again."""
+        view, node = self.desk.feed.view, self.table.record
+        if view is not None and node is not None:
+            self.confirm(policy_plans.uncordon(view, node))
 
     def action_save(self) -> None:
         """Save every job of the node under the cursor, or of the marked nodes."""

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
 from console.operations.view import FleetView, JobRow, risk_now
-from console.tui.model import columns, detail, plans, text, words
+from console.tui.asked import intervals, places
+from console.tui.model import columns, detail, plans, policy_plans, sources, text, words
 from console.tui.model.command_line import Typed
 from console.tui.model.detail import Section
 from console.tui.screens.board import Board
 from console.tui.screens.choose import Choice, Choose
 from console.tui.widgets.table import RowTable
 
-CHANGING = ("save", "restore", "move", "suspend")
+CHANGING = ("save", "restore", "move", "suspend", "stop", "interval", "rehearse")
+ONE = ("restore", "move", "interval", "rehearse")  # take one job
 
 
 class Jobs(Board[JobRow]):
@@ -26,6 +29,10 @@ class Jobs(Board[JobRow]):
         Binding("R", "restore", "restore", id="job.restore"),
         Binding("M", "move", "move", id="job.move"),
         Binding("P", "suspend", "pause", id="job.protect"),
+        Binding("I", "interval", "interval", show=False, id="job.interval"),
+        Binding("X", "stop", "stop", show=False, id="job.stop"),
+        Binding("H", "rehearse", "rehearse", show=False, id="job.rehearse"),
+        Binding("n", "plan", "plan it", show=False, id="job.plan"),
     ]
 
     def make_table(self) -> RowTable[JobRow]:
@@ -43,6 +50,11 @@ class Jobs(Board[JobRow]):
     def sections(self, view: FleetView, record: JobRow, now: float) -> tuple[Section, ...]:
         """Work at risk first."""
         return detail.job(view, record, now)
+
+    def figures(self, record: JobRow) -> tuple[Section, ...]:
+        """Guard, ledger or store, and how old."""
+        view = self.desk.feed.view
+        return () if view is None else sources.job(view, record, self.desk.feed.now)
 
     def name_of(self, record: JobRow) -> str:
         """The job's name."""
@@ -63,17 +75,15 @@ class Jobs(Board[JobRow]):
         if action not in CHANGING:
             return None
         view = self.desk.feed.view
-        if view is None:
-            return f"{action}: nothing is known of the fleet yet"
-        if view.read_only:
-            return f"{action}: this console is read-only (context {view.context})"
+        closed = self.read_only(action)
+        if closed is not None or view is None:
+            return closed
         targets, _ = self.table.rows.targets()
         if not targets:
             return f"{action}: no job is under the cursor"
-        if action in ("restore", "move") and len(targets) > 1:
-            return (
-                f"{action} takes one job, {len(targets)} are marked: reprieve batch restore FILE takes many"
-            )
+        if action in ONE and len(targets) > 1:
+            more = ": reprieve batch restore FILE takes many" if action == "restore" else ""
+            return f"{action} takes one job, {len(targets)} are marked{more}"
         job = self.table.rows.get(targets[0])
         if action == "restore" and job is not None and job.checkpoint is None:
             return f"restore: {job.name} has no checkpoint yet"
@@ -98,33 +108,77 @@ class Jobs(Board[JobRow]):
         if view is not None and jobs:
             self.confirm(plans.suspend(view, jobs, self.desk.feed.now, hidden))
 
-    def action_restore(self) -> None:
-        """Choose where, then confirm."""
+    def action_stop(self) -> None:
+        """Stop with a last save."""
+        view = self.desk.feed.view
+        jobs, hidden = self._targets()
+        if view is not None and jobs:
+            self.confirm(policy_plans.stop(view, jobs, self.desk.feed.now, hidden))
+
+    def action_rehearse(self) -> None:
+        """Prove on another host that the newest checkpoint runs."""
+        view = self.desk.feed.view
         for job in self._targets()[0][:1]:
-            self._to_somewhere(job, "restore")
+            if view is not None:
+                self.confirm(policy_plans.rehearse(view, job))
+
+    def action_restore(self) -> None:
+        """Open the wizard for this job."""
+        for job in self._targets()[0][:1]:
+            self.desk.wish.begin(job.name)
+            self.post_message(self.Wanted("restore"))
+
+    def action_plan(self) -> None:
+        """Take what is known of this job to the planner."""
+        for job in self._targets()[0][:1]:
+            self.desk.wish.plan_job = job.name
+            self.post_message(self.Wanted("planner"))
+
+    def action_interval(self) -> None:
+        """Choose another interval; the planner's advice comes first when enough is known."""
+        for job in self._targets()[0][:1]:
+            self.desk.looks.want("plan", 5.0, name=job.name)
+            self.run_worker(self._choose_interval(job), exit_on_error=False, group="interval", exclusive=True)
+
+    async def _choose_interval(self, job: JobRow) -> None:
+        asked = self.desk.looks.known("plan", name=job.name)
+        for _ in range(30):
+            if not asked.asking:
+                break
+            await asyncio.sleep(0.1)
+        offers = intervals.offers(job, asked)
+        choices = [Choice(offer.words, offer.note) for offer in offers]
+
+        def chosen(number: int | None) -> None:
+            view = self.desk.feed.view
+            if number is not None and view is not None:
+                offer = offers[number]
+                self.confirm(policy_plans.interval(view, job, offer.words, offer.note.text))
+
+        self.app.push_screen(Choose(f"Save {job.name} every", choices), chosen)
 
     def action_move(self) -> None:
         """Choose where, then confirm."""
         for job in self._targets()[0][:1]:
-            self._to_somewhere(job, "move")
+            self._to_somewhere(job)
 
-    def _to_somewhere(self, job: JobRow, verb: str) -> None:
+    def _to_somewhere(self, job: JobRow) -> None:
         view = self.desk.feed.view
         if view is None:
             return
-        places = plans.targets(view, job, anywhere=verb == "restore")
-        if not any(place.fits for place in places):
+        found = places.targets(view, job)
+        if not any(place.fits for place in found):
             self.refuse(
-                f"{verb}: no node can take {job.name}: {'; '.join(f'{p.label} {p.note.text}' for p in places[:3])}"
+                f"move: no node can take {job.name}: {'; '.join(f'{p.label} {p.note.text}' for p in found[:3])}"
             )
             return
 
         def chosen(number: int | None) -> None:
             if number is not None:
-                self.plan_to(job, verb, places[number].name)
+                self.plan_to(job, "move", found[number].name)
 
-        choices = [Choice(place.label, place.note, place.fits) for place in places]
-        self.app.push_screen(Choose(f"{verb.capitalize()} {job.name} to", choices), chosen)
+        choices = [Choice(place.label, place.note, place.fits) for place in found]
+        self.app.push_screen(Choose(f"Move {job.name} to", choices), chosen)
 
     def plan_to(self, job: JobRow, verb: str, target: str | None) -> None:
         """Confirm a restore or move whose target is known."""
@@ -155,6 +209,13 @@ class Jobs(Board[JobRow]):
             self.confirm(plans.save(view, jobs, self.desk.feed.now))
         elif typed.action in ("pause", "resume"):
             self._suspend_typed(view, typed.action, jobs)
+        elif typed.action in ("stop", "kill"):
+            make = policy_plans.stop if typed.action == "stop" else policy_plans.kill
+            self.confirm(make(view, jobs, self.desk.feed.now))
+        elif typed.action == "rehearse":
+            self.confirm(policy_plans.rehearse(view, jobs[0]))
+        elif typed.action == "interval":
+            self.confirm(policy_plans.interval(view, jobs[0], typed.options["interval"]))
         else:
             self._to_typed(view, typed, jobs[0])
 
@@ -171,8 +232,11 @@ class Jobs(Board[JobRow]):
         target = typed.options.get("to")
         if typed.action == "restore" and job.checkpoint is None:
             self.refuse(f"restore: {job.name} has no checkpoint yet")
+        elif target is None and typed.action == "restore":
+            self.desk.wish.begin(job.name)
+            self.post_message(self.Wanted("restore"))
         elif target is None:
-            self._to_somewhere(job, typed.action)
+            self._to_somewhere(job)
         elif target not in {node.name for node in view.nodes}:
             self.refuse(f"{typed.action}: no node {target!r} in this fleet")
         else:

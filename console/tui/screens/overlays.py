@@ -1,4 +1,4 @@
-"""Panels over a screen: help made from the live bindings, and the operations with their last step."""
+"""Panels over a screen: help made from the live bindings."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 
 from console.registry.model import Command
-from console.tui.desk import Desk
-from console.tui.model import text, words
+from console.tui.model import words
 from console.tui.model.cells import Cell
 from console.tui.model.command_line import ACTIONS, LOCAL
 from console.tui.model.detail import Line, Section
@@ -104,44 +103,15 @@ def _signs() -> tuple[Line, ...]:
     return (("", tuple(cells)), ("", (Cell("~ last known value of a silent node    – unknown    * marked"),)))
 
 
-class Operations(Panel):
-    """What runs and what ran: this console's own operations and the fleet's journal."""
+class Sources(Panel):
+    """Where each figure of a row comes from, and how old it is."""
 
-    TITLE_TEXT = "Operations"
+    TITLE_TEXT = "Where the figures come from"
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, found: Iterable[Section]) -> None:
         super().__init__()
-        self._desk = desk
-
-    def show(self) -> None:
-        """Draw again."""
-        if self.is_mounted:
-            self.query_one(Facts).show(self.sections())
+        self._found = list(found)
 
     def sections(self) -> list[Section]:
-        """This console first, newest first."""
-        desk = self._desk
-        now = desk.clock.wall()
-        own: list[Line] = []
-        for item in reversed(desk.tasks.operations):
-            took = (item.ended_at or now) - item.started_at
-            own += _operation(item.state, f"{item.words} {item.job}", item.step, item.started_at, took)
-        view = desk.feed.view
-        journal: list[Line] = []
-        for row in sorted(view.operations if view is not None else (), key=lambda row: -row.started_at):
-            lasted = desk.feed.now - row.started_at if row.state == "running" else None
-            step = " · ".join(part for part in (row.step, row.detail) if part)
-            journal += _operation(row.state, f"{row.kind} {row.target}", step, row.started_at, lasted)
-        none: list[Line] = [("", (Cell("none", "muted"),))]
-        return [
-            Section("this console", tuple(own or none)),
-            Section("journal of the fleet", tuple(journal or none)),
-        ]
-
-
-def _operation(state: str, what: str, step: str, started: float, took_s: float | None) -> list[Line]:
-    word = words.of(words.OPERATION, state)
-    took = "" if took_s is None else f"  {text.duration(took_s)}"
-    head = (Cell(str(word), word.tone), Cell(f"  {what}", "strong"), Cell(took, "muted"))
-    tone = word.tone if state == "failed" else "muted"
-    return [(text.time_of_day(started), head), ("", (Cell(" " * 14), Cell(step or text.UNKNOWN, tone)))]
+        """Figure by figure."""
+        return self._found

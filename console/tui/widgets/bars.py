@@ -17,9 +17,10 @@ from textual.widgets import Input, Static
 
 from console.tui.model import header, text
 from console.tui.model.cells import Cell
+from console.tui.modes import MODES
 from console.tui.widgets.tones import fill, segments, tone
 
-TABS = (("fleet", "Fleet"), ("jobs", "Jobs"), ("events", "Events"))
+TITLES = 108  # cells from which the tabs carry whole titles
 
 
 class ContextBar(Widget):
@@ -66,9 +67,11 @@ class ContextBar(Widget):
         base = self.rich_style
         here = base + self.get_component_rich_style("tab--here", partial=True)
         line = [Segment("reprieve ", base + tone(self, "strong")), Segment("  ", base)]
-        for number, (mode, title) in enumerate(TABS, 1):
-            style = here if mode == self._mode else base + tone(self, "muted")
-            line.append(Segment(f" {number} {title} ", style))
+        short = self.size.width < TITLES
+        for number, mode in enumerate(MODES, 1):
+            style = here if mode.id == self._mode else base + tone(self, "muted")
+            name = mode.short if short and mode.id != self._mode else mode.title
+            line.append(Segment(f" {number} {name} ", style))
         return line
 
     def _joined(self, parts: Sequence[Cell]) -> list[Segment]:
@@ -157,7 +160,7 @@ class GuideStrip(Static):
     def say(self, sentence: str | None) -> None:
         """Show a sentence; None or an empty one hides the strip."""
         self.set_class(bool(sentence), "-shown")
-        self.update(Content(f"{sentence}   (. hides this)" if sentence else ""))
+        self.update(Content(f"{sentence}   (.\u00a0hides\u00a0this)" if sentence else ""))
 
 
 class Quiet(Widget):

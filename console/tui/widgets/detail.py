@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -13,6 +14,7 @@ from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from console.tui.model.cells import Cell
 from console.tui.model.detail import Section
 from console.tui.widgets.facts import Drawn, arranged
 from console.tui.widgets.tones import fill, segments
@@ -39,8 +41,8 @@ class DetailPane(ScrollView, can_focus=True):
     }
     """
 
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
-        super().__init__(id=id)
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002 - Textual's own name
+        super().__init__(id=id, classes=classes)
         self._sections: tuple[Section, ...] = ()
         self._lines: list[Drawn] = []
         self._width = 0
@@ -53,6 +55,10 @@ class DetailPane(ScrollView, can_focus=True):
         if top:
             self.scroll_to(y=0, animate=False, immediate=True)
         self.refresh()
+
+    def draw(self, title: str, lines: Sequence[str]) -> None:
+        """Show lines as they are, such as a chart made for this pane's width."""
+        self.show(title, (Section("", tuple(("", _drawn(line)) for line in lines)),))
 
     @property
     def words(self) -> str:
@@ -76,3 +82,16 @@ class DetailPane(ScrollView, can_focus=True):
         cells = self._lines[place] if place < len(self._lines) else []
         line: list[Segment] = segments(self, cells, base)
         return Strip(fill(line, self._width, base), self._width)
+
+
+_CURVE = re.compile("[\u2800-\u28ff]+")
+
+
+def _drawn(line: str) -> tuple[Cell, ...]:
+    """A line of a chart: the curve stands out from its frame."""
+    cells: list[Cell] = []
+    at = 0
+    for found in _CURVE.finditer(line):
+        cells += [Cell(line[at : found.start()], "muted"), Cell(found.group(), "ok")]
+        at = found.end()
+    return (*cells, Cell(line[at:], "muted"))

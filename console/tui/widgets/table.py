@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar, Generic, TypeVar
 
 from rich.segment import Segment
+from rich.style import Style
 from rich.text import Text
 from textual import events
 from textual.binding import Binding, BindingType
@@ -25,6 +26,7 @@ from console.tui.widgets.painter import Painter
 from console.tui.widgets.tones import crop, fill, tone
 
 R = TypeVar("R")
+PREPARE_S = 0.005
 REPAINT_S = 0.1  # snapshots are taken in at most ten times a second
 
 
@@ -82,6 +84,8 @@ class RowTable(ScrollView, Generic[R], can_focus=True):
     ) -> None:
         super().__init__(id=id)
         self.rows: Rows[R] = Rows(columns, sort, descending=descending)
+        self._note: str | None = None
+        self._base: Style | None = None
         self.follow = False  # keep the cursor on the first row as new ones arrive
         self._title = title
         self._empty = empty
@@ -91,7 +95,7 @@ class RowTable(ScrollView, Generic[R], can_focus=True):
 
     def on_mount(self) -> None:
         """Draw the title."""
-        self._retitle()
+        self.retitle()
 
     # -- what it shows
 
@@ -120,6 +124,11 @@ class RowTable(ScrollView, Generic[R], can_focus=True):
             self.scroll_y = max(0.0, self.scroll_y + after - before) if self.scroll_y else 0.0
         self._changed()
 
+    def prepare(self) -> None:
+        """A filter is about to be typed: make the search texts, a few at a time."""
+        if self.is_attached and not self.rows.prepare(self._now()):
+            self.set_timer(PREPARE_S, self.prepare)
+
     def set_filter(self, wanted: Filter) -> None:
         """Show only rows that match."""
         self.rows.set_filter(wanted, self._now())
@@ -134,6 +143,12 @@ class RowTable(ScrollView, Generic[R], can_focus=True):
         """Time went on: countdowns and work at risk are drawn again."""
         self.refresh()
 
+    def note(self, words: str) -> None:
+        """Words at the right of the lower edge, such as how old the rows are."""
+        if words != self._note:
+            self._note = words
+            self.retitle()
+
     @property
     def record(self) -> R | None:
         """The record under the cursor, the ghost's too."""
@@ -142,11 +157,12 @@ class RowTable(ScrollView, Generic[R], can_focus=True):
     def _changed(self) -> None:
         self.virtual_size = Size(self.scrollable_content_region.width, len(self.rows) + 1)
         self._show_cursor()
-        self._retitle()
+        self.retitle()
         self.refresh()
         self.post_message(self.Moved())
 
-    def _retitle(self) -> None:
+    def retitle(self) -> None:
+        """Draw title and lower edge again."""
         rows = self.rows
         shown = len(rows) - (1 if rows.ghost is not None else 0)
         number = str(rows.total) if shown == rows.total else f"{shown}/{rows.total}"
@@ -159,13 +175,15 @@ class RowTable(ScrollView, Generic[R], can_focus=True):
             parts.append(f"{len(rows.marks)} marked" + (f" ({hidden} hidden)" if hidden else ""))
         if self.follow:
             parts.append("following")
+        if self._note is not None:
+            parts.append(self._note)
         self.border_subtitle = Content(" · ".join(parts)) if parts else None
 
     # -- moving
 
     def _moved(self) -> None:
         self._show_cursor()
-        self._retitle()
+        self.retitle()
         self.refresh()
         self.post_message(self.Moved())
 
@@ -263,15 +281,22 @@ class RowTable(ScrollView, Generic[R], can_focus=True):
 
     def on_resize(self) -> None:
         """Fit the columns to the new width."""
-        self._retitle()
+        self.retitle()
         self.virtual_size = Size(self.scrollable_content_region.width, len(self.rows) + 1)
         self._show_cursor()
         self.refresh()
 
+    def notify_style_update(self) -> None:
+        """Focus or theme changed: the base style is made again."""
+        self._base = None
+        super().notify_style_update()
+
     def render_line(self, y: int) -> Strip:
         """One line of the table; y counts from the top of the widget."""
         width = self.scrollable_content_region.width
-        base = self.rich_style
+        if self._base is None:
+            self._base = self.rich_style
+        base = self._base
         self._painter.fit(width)
         if y == 0:
             return self._painter.head(width, base)

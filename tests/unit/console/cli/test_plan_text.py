@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from console.cli.planning.text import hours, saved, text
+from console.cli.planning.text import text
+from console.pictures.figures import hours, saved
 from console.pictures.plan import pictures
 from planner.advice import evaluate
 from planner.plan.inputs import PlanInputs

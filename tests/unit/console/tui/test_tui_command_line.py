@@ -39,7 +39,7 @@ def test_what_is_understood(line: str, typed: Typed) -> None:
     ("line", "words"),
     [
         ("", "nothing typed"), ("jbos", "did you mean 'jobs'"), ("zzzz", "? lists them"), ('save "a', "cannot read the line"),
-        ("jobs doctor a", "run it in a shell"), ("plan", "run it in a shell"), ("pools list", "run it in a shell"),
+        ("jobs doctor a", "run it in a shell"),
         ("save a --to b", "for restore and move"), ("restore a --to", "--to names a node"), ("restore a b", "batch restore"),
         ("restore a --force", "option --force"),
     ],
@@ -53,7 +53,7 @@ def test_what_is_not(line: str, words: str) -> None:
 @pytest.mark.parametrize(
     ("line", "choices"),
     [
-        ("mo", ["move"]), ("jobs d", ["jobs doctor"]), ("save l", ["save llama"]), ("restore llama --to g", ["restore llama --to gpu-a"]),
+        ("mo", ["move"]), ("jobs do", ["jobs doctor"]), ("save l", ["save llama"]), ("restore llama --to g", ["restore llama --to gpu-a"]),
         ("restore llama -", ["restore llama --to"]), ("save llama -", []), ("jobs save f", ["jobs save fold"]), ("zz", []),
     ],
 )  # fmt: skip

@@ -7,6 +7,7 @@ import dataclasses
 import pytest
 
 from console.operations.view import JobRow
+from console.tui.asked import places
 from console.tui.model import plans
 from tests.support.tui_fleet import NOON, rich_view, settled_view
 
@@ -107,15 +108,12 @@ def test_changed() -> None:
 
 
 def test_targets_say_why_not() -> None:
-    found = plans.targets(VIEW, job("fold-9"), anywhere=True)
-    assert found[0].name is None
-    assert found[0].fits
+    found = places.targets(VIEW, job("fold-9"))
     by_name = {target.name: target for target in found}
     assert by_name["free-1"].fits
     assert not by_name["gpu-e"].fits
     assert "4.2 or newer is needed" in by_name["spot-eu-west-1-m7i-metal-24xl-0042"].note.text
     assert not by_name["gpu-b"].fits, "it is being taken"
     assert [target.fits for target in found] == sorted((target.fits for target in found), reverse=True)
-    moving = {target.name: target for target in plans.targets(VIEW, job("llama-ft"), anywhere=False)}
+    moving = {target.name: target for target in places.targets(VIEW, job("llama-ft"))}
     assert not moving["gpu-a"].fits
-    assert None not in moving

@@ -11,10 +11,11 @@ from backends.inventory.load import load
 from backends.ledger.open import FILE, open_ledger
 
 if TYPE_CHECKING:
+    from backends.clock import Clock
     from backends.inventory.model import Inventory
     from backends.ledger.port import Ledger
     from backends.records.job import Job
-    from console.cli.invocation import Invocation
+    from console.operations.context import Context
 
 Values = dict[str, Any]
 RATES = ("rate", "reclaims", "band", "lifetime", "history_node_hours")
@@ -29,18 +30,17 @@ class Known(NamedTuple):
     pool: str | None
 
 
-def of_job(invocation: Invocation, name: str, typed: Values) -> Known:
+def of_job(context: Context, clock: Clock, name: str, typed: Values) -> Known:
     """What is known of a job; a rate, price or loss that was typed keeps its rivals out.
 
     Raises UsageError for an unknown job, and for a deadline that has passed.
     """
-    fleet = load(invocation.context.fleet)
+    fleet = load(context.fleet)
     job = fleet.job(name)
-    values = _of_record(invocation, job, typed)
+    values = _of_record(clock, job, typed)
     sources = dict.fromkeys(values, f"record of job {name}")
     node = fleet.nodes.get(job.node)
     pool = None if node is None else node.pool
-    context = invocation.context
     if context.ledger is not None or (context.state / FILE).exists():
         with_ledger = open_ledger(context.state, context.ledger)
         try:
@@ -55,7 +55,7 @@ def of_job(invocation: Invocation, name: str, typed: Values) -> Known:
     return Known(values, sources, pool if pool and not (rate_known and price_known) else None)
 
 
-def _of_record(invocation: Invocation, job: Job, typed: Values) -> Values:
+def _of_record(clock: Clock, job: Job, typed: Values) -> Values:
     values: Values = {}
     if job.hours is not None:
         values["hours"] = job.hours
@@ -65,7 +65,7 @@ def _of_record(invocation: Invocation, job: Job, typed: Values) -> Values:
         if job.max_overhead is not None:
             values["max_overhead"] = job.max_overhead
     if job.deadline_at is not None and "deadline" not in typed:
-        left_s = parse_utc(job.deadline_at) - invocation.clock.wall()
+        left_s = parse_utc(job.deadline_at) - clock.wall()
         if left_s <= 0:
             raise UsageError(
                 f"job {job.name}: its deadline {job.deadline_at} has passed; give --deadline to plan for another"
