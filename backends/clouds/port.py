@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from backends.records.node import Node
 
@@ -37,4 +37,13 @@ class Cloud(Protocol):
 
     def replace(self, pool: str, token: str) -> Replacement:
         """Ask for one node of `pool`, or look at an earlier request with the same token; creates nothing twice."""
+        ...
+
+
+@runtime_checkable
+class Terminator(Protocol):
+    """A provider, or a fence command, that can also end a machine. Raises UnreachableError or CredentialsError."""
+
+    def terminate(self, node: Node) -> None:
+        """Ask that this node's machine be ended, however often; only what `instance` says afterwards is proof."""
         ...

@@ -23,6 +23,8 @@ class FakeCloud:
         self.capacity = 1_000_000
         self.delay_s = 5.0
         self.make: Callable[[str], Node] | None = None
+        self.ended: list[str] = []  # instances that somebody asked to end
+        self.on_terminate: Callable[[str], None] = lambda instance: None
         self.asked: dict[str, float] = {}  # token → when
         self.given: dict[str, Node] = {}
 
@@ -32,6 +34,14 @@ class FakeCloud:
             raise UnreachableError("fake cloud does not answer")
         state = self.states.get(node.instance or "", "unknown")
         return InstanceState(state, "told by the test", format_utc(self._clock.wall()), "fake")
+
+    def terminate(self, node: Node) -> None:
+        """End the instance; the test says through `on_terminate` what becomes of its node, and may change `states`."""
+        if self.silent:
+            raise UnreachableError("fake cloud does not answer")
+        self.ended.append(node.instance or "")
+        self.states[node.instance or ""] = "terminated"
+        self.on_terminate(node.instance or "")
 
     def replace(self, pool: str, token: str) -> Replacement:
         """One node per token after `delay_s`, while capacity lasts."""

@@ -16,6 +16,12 @@ _TEXTS: Schema = {"type": "object", "additionalProperties": {"type": "string"}}
 _LIST: Schema = {"type": "array", "items": {"type": "string"}}
 _DURATION: Schema = {"type": "string", "description": "duration with its unit: 90s, 10m, 1h30m, 2.5h, P1DT2H"}
 _COUNT: Schema = {"type": "integer"}
+
+
+def _closed(properties: Schema) -> Schema:
+    return {"type": "object", "properties": properties, "additionalProperties": False}
+
+
 _SPECIAL: dict[str, Schema] = {
     "provider": {"enum": list(PROVIDERS)},
     "engine": {"enum": list(ENGINES)},
@@ -39,6 +45,9 @@ _SPECIAL: dict[str, Schema] = {
     "max_freeze": _DURATION,
     "lease": _DURATION,
     "min_age": _DURATION,
+    "fence": {**_closed({"command": _LIST}), "required": ["command"]},
+    "on_unreachable": {"enum": ["wait", "terminate"]},
+    "terminate_after": _DURATION,
     "on_isolated": {"enum": ["continue", "freeze"]},
     "restore": {
         "anyOf": [
@@ -75,10 +84,6 @@ def fleet_schema() -> Schema:
         "pools": {"type": "object", "additionalProperties": pool},
     }
     return {"$schema": _DRAFT, "title": "reprieve fleet file", **_closed(properties)}
-
-
-def _closed(properties: Schema) -> Schema:
-    return {"type": "object", "properties": properties, "additionalProperties": False}
 
 
 def _setting(setting: Setting) -> Schema:

@@ -254,6 +254,8 @@ class Observer:
 
     def _by_guard(self, job: Job, status: JobStatus, known: NodeKnown) -> tuple[JobState, str]:
         reason = clean(status.error or "")
+        if status.reclaimed:
+            return "waiting_capacity", "it ended after a notice or while the node went down: a reclaim"
         if status.state not in ("unrehearsed", "protected"):
             return word(status.state), reason
         if known.status is not None and known.status.notice == "notice":

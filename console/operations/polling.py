@@ -222,7 +222,7 @@ class Poller:
                 asked_at,
                 running,
                 clean(job.error or ""),
-                {"engine": clean(job.engine), "interval_s": job.interval_s},
+                {"engine": clean(job.engine), "interval_s": job.interval_s, "reclaimed": job.reclaimed},
             )
         )
         if saved is not None:

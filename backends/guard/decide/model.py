@@ -87,6 +87,7 @@ class Mind:
     interval_told_s: float | None = None  # the `auto` interval that was last reported
     notice: Notice = field(default_factory=Notice)
     notice_handled: int = 0  # serial of the last notice answered
+    reclaimed: bool = False  # the process ended after a notice or while the node went down
 
 
 # Events
@@ -139,9 +140,10 @@ class Standing:
 class Gone:
     """The process is no more."""
 
-    done: bool  # the job's done rule holds
+    done: bool  # the job's done rule holds, or it ended with status 0
     exit_code: int | None = None  # known only for a process that the guard or its engine started
     shutdown: bool = False  # the node was going down
+    ruled: bool = True  # `done` comes from the job's own rule, not from the exit status alone
 
 
 @dataclass(frozen=True)

@@ -79,8 +79,20 @@ def _truths(keys: FileKeys, who: str, clock: Clock) -> Callable[[str], Truth]:
 
 
 def _clouds(context: Context, clock: Clock) -> Callable[[Node], Cloud | None]:
+    fenced: dict[tuple[object, ...], Cloud] = {}
+
     def cloud_of(node: Node) -> Cloud | None:
-        """The provider that can be asked about `node`; None where none can yet."""
+        """Who can be asked about the machine of `node`: its provider, its fence command, both, or None."""
+        if not node.fence:
+            return provider_of(node)
+        from backends.clouds.fence import FencedCloud
+
+        key = (node.name, node.instance, node.fence)
+        if key not in fenced:
+            fenced[key] = FencedCloud(clock, provider_of(node))
+        return fenced[key]
+
+    def provider_of(node: Node) -> Cloud | None:
         if node.provider != "practice" or context.practice_socket is None:
             return None
         from backends.clouds.practice.cloud import PracticeCloud

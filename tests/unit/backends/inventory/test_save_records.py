@@ -77,6 +77,9 @@ _NODES = st.builds(
     host_key=st.none() | _TEXT,
     cordoned=st.booleans(),
     labels=st.dictionaries(_TEXT, _ANY, max_size=3),
+    fence=st.lists(_ANY, max_size=3).map(tuple),
+    on_unreachable=st.sampled_from(["wait", "terminate"]),
+    terminate_after_s=_SECONDS.filter(lambda value: value >= 60),
 )
 
 

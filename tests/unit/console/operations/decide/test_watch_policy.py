@@ -28,6 +28,9 @@ LOST = WatchedJob("train", "u", "lost", True, "protected", checkpoint="1.3")
         ({"state": "finished"}, None),
         ({"state": "stopped"}, None),
         ({"state": "ended_unknown"}, None),
+        ({"state": "ended_unknown", "reclaimed": True}, "restore"),
+        ({"state": "ended_unknown", "reclaimed": True, "node_state": "ok"}, "restore"),
+        ({"state": "ended_unknown", "reclaimed": True, "node_state": "unreachable", "proven": False}, None),
         ({"state": "zombie"}, "restore"),
     ],
 )

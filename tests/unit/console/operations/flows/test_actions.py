@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -200,6 +201,27 @@ def test_nodes_are_cordoned_installed_and_removed(practice: Practice) -> None:
     outcome = act(practice, "fleet install", names=["n2"])
     assert outcome.exit_code == 0
     assert practice.installed == ["n2"]
+
+
+def test_a_silent_node_is_fenced_on_the_operators_word(practice: Practice) -> None:
+    job = practice.running_job("train", "n0")
+    with pytest.raises(UsageError, match="answers: nothing was turned off"):
+        act(practice, "fleet fence", name="n0")
+    practice.nodes["n0"].partitioned = True
+    practice.cloud.on_terminate = lambda instance: practice.nodes["n0"].reclaim()
+    result = act(practice, "fleet fence", name="n0")
+    assert result.document["state"] == "terminated"
+    act(practice, "jobs restore", name="train")
+    assert [epoch for _, epoch in practice.where(job.uid)] == [2]
+
+
+def test_a_node_that_nobody_can_turn_off_says_what_to_set(practice: Practice) -> None:
+    practice.running_job("train", "n0")
+    practice.records.put_node(dataclasses.replace(practice.records.nodes()["n0"], provider="none"))
+    practice.nodes["n0"].partitioned = True
+    with pytest.raises(UsageError, match="nobody can turn it off") as error:
+        act(practice, "fleet fence", name="n0")
+    assert "[nodes.n0] fence" in (error.value.hint or "")
 
 
 def test_typed_arguments_become_a_record() -> None:

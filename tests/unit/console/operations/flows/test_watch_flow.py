@@ -103,6 +103,81 @@ def test_twenty_five_time_outs_kill_nothing(practice: Practice) -> None:
     assert "node.lost" not in kinds(practice)
 
 
+@pytest.mark.parametrize("noticed", [True, False])
+def test_a_job_that_ends_after_a_notice_was_reclaimed_one_that_just_vanishes_is_left_alone(
+    practice: Practice, noticed: bool
+) -> None:
+    job = practice.running_job("train", "n0")
+    node = practice.nodes["n0"]
+
+    def ends() -> None:
+        held = node.held[job.uid]
+        assert held.process is not None
+        held.process.alive, held.state, held.reclaimed = False, "ended_unknown", noticed
+        node.notice = "notice" if noticed else "none"
+
+    watch, _ = watch_for(practice, 60, {10: ends})
+    where = practice.where(job.uid)
+    assert [epoch for _, epoch in where] == ([2] if noticed else [])
+    assert [name for name, _ in where if name == "n0"] == [], "its node is about to be taken"
+    row = Observer(watch.fleet, watch.poller).build(watch.poller.known).jobs[0]
+    assert row.state == ("unrehearsed" if noticed else "ended_unknown")
+
+
+def terminates(practice: Practice, *, obeys: bool = True) -> None:
+    """Node n0 asks to be terminated when silent; its provider obeys, or says that it still runs."""
+    node = dataclasses.replace(
+        practice.records.nodes()["n0"], on_unreachable="terminate", terminate_after_s=120.0
+    )
+    practice.records.put_node(node)
+
+    def ended(instance: str) -> None:
+        if obeys:
+            practice.nodes["n0"].reclaim()
+        else:
+            practice.cloud.states[instance] = "stopping"
+
+    practice.cloud.on_terminate = ended
+
+
+def cut(practice: Practice, *names: str) -> Callable[[], None]:
+    def act() -> None:
+        for name in names:
+            practice.nodes[name].partitioned = True
+
+    return act
+
+
+def test_a_silent_node_is_terminated_where_its_record_asks_for_it_and_its_job_comes_back(
+    practice: Practice,
+) -> None:
+    job = practice.running_job("train", "n0")
+    terminates(practice)
+    watch_for(practice, 115, {5: cut(practice, "n0")})
+    assert practice.cloud.ended == []
+    watch_for(practice, 60)
+    assert practice.cloud.ended == ["i-n0"]
+    assert [epoch for _, epoch in practice.where(job.uid)] == [2]
+    assert "node.fencing" in kinds(practice)
+
+
+def test_a_termination_that_nobody_confirms_proves_nothing(practice: Practice) -> None:
+    job = practice.running_job("train", "n0")
+    terminates(practice, obeys=False)
+    watch_for(practice, 500, {5: cut(practice, "n0")})
+    assert practice.cloud.ended == ["i-n0"]
+    assert practice.where(job.uid) == [("n0", 1)]
+    assert practice.side.newest_epoch(job.uid) == 1
+
+
+def test_a_controller_that_hears_less_than_it_misses_terminates_nothing(practice: Practice) -> None:
+    practice.running_job("train", "n0")
+    terminates(practice)
+    _, told = watch_for(practice, 300, {5: cut(practice, "n0", "n1", "n2")})
+    assert practice.cloud.ended == []
+    assert any("cut off" in text for text in told)
+
+
 def test_no_capacity_asks_for_a_replacement_and_installs_the_guard(tmp_path: Path) -> None:
     practice = Practice(tmp_path, nodes=1)
     job = practice.running_job("train", "n0")
