@@ -20,6 +20,7 @@ from backends.records.job import Job
 from backends.records.node import Node
 from backends.records.status import JobStatus, NodeStatus
 from console.operations.context import Context
+from console.operations.decide.placement import GateAnswer
 from console.operations.truth import Truth
 
 T = TypeVar("T")
@@ -91,9 +92,13 @@ class Gate(Protocol):
     """The compatibility gate: may an image made there run on a node with these facts?"""
 
     def __call__(
-        self, fingerprint: dict[str, Any], facts: dict[str, Any], overrides: dict[str, str]
-    ) -> tuple[str, tuple[str, ...]]:
-        """(`ok` | `warn` | `refuse` | `unknown`, one sentence for each property that is not fine)."""
+        self,
+        fingerprint: dict[str, Any],
+        facts: dict[str, Any],
+        overrides: dict[str, str],
+        declared: dict[str, str],
+    ) -> GateAnswer:
+        """The answer; `declared` holds the versions that the job's record declares now."""
         ...
 
 

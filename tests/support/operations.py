@@ -22,6 +22,7 @@ from backends.records import strict
 from backends.records.job import Job
 from backends.records.node import Node
 from console.operations.context import Context
+from console.operations.decide.placement import GateAnswer
 from console.operations.fleet import Fleet
 from console.operations.truth import Choice, ContinuesKind, EpochView, LineageView, SaveView, Truth
 from tests.support.realstore import RealSide
@@ -268,13 +269,17 @@ class FakeKeys:
 
 
 def gate(
-    fingerprint: dict[str, Any], facts: dict[str, Any], overrides: dict[str, str]
-) -> tuple[str, tuple[str, ...]]:
-    """The architecture must be the same."""
+    fingerprint: dict[str, Any], facts: dict[str, Any], overrides: dict[str, str], declared: dict[str, str]
+) -> GateAnswer:
+    """The architecture must be the same; the kernel too, unless that is set aside."""
     made, here = fingerprint.get("arch"), facts.get("arch")
     if made is not None and made != here:
-        return "refuse", (f"arch: image {made}, node {here}",)
-    return "ok", ()
+        return GateAnswer("refuse", (f"arch: image {made}, node {here}",))
+    if facts.get("kernel") == "5.4":
+        if "kernel" not in overrides:
+            return GateAnswer("refuse", ("kernel: 6.1 in the save, 5.4 on this node",))
+        return GateAnswer("warn", (f"set aside: {overrides['kernel']}",), {"kernel": overrides["kernel"]})
+    return GateAnswer("ok")
 
 
 class FakeLinks:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from console.cli.session import act, on_fleet
+from console.operations.common.forcing import forced
 
 if TYPE_CHECKING:
     from console.cli.invocation import Invocation
@@ -21,10 +22,12 @@ def restore(invocation: Invocation) -> int:
     """`jobs restore NAME`: the plan is shown first."""
     arguments = invocation.arguments
     name = arguments["name"]
+    force = forced(arguments.get("force") or [])
     lines = [*_plan(invocation, name)]
+    lines += [f"the refusal of {each} is set aside: {reason}" for each, reason in force.items()]
     if arguments.get("i_know_it_is_dead"):
         lines.append(f"your word that the old process of {name} is dead is recorded as the proof")
-    invocation.confirm(2, lines, name)
+    invocation.confirm(3 if force else 2, lines, name)
     return act(invocation)
 
 
@@ -34,7 +37,8 @@ def _plan(invocation: Invocation, name: str) -> list[str]:
     from console.operations.flows import batch
 
     arguments = invocation.arguments
-    item = BatchItem(name, arguments.get("checkpoint"), arguments.get("to"))
+    force = tuple(arguments.get("force") or ())
+    item = BatchItem(name, arguments.get("checkpoint"), arguments.get("to"), force)
     row = on_fleet(invocation, lambda fleet: batch.plan(fleet, [item]))[0]
     if row["checkpoint"] is None and row["node"] is not None:
         return [f"{name} runs on {row['node']} already: nothing would be restored"]

@@ -14,6 +14,7 @@ from backends.records.job import Job
 from console.operations.actions.outcome import Arguments, OnStep, Outcome
 from console.operations.actions.typed import job_of
 from console.operations.common import runs
+from console.operations.common.forcing import forced
 from console.operations.common.locate import check_protected, running_epoch
 from console.operations.fleet import Fleet
 from console.operations.flows import move as moving
@@ -78,7 +79,7 @@ async def restore(fleet: Fleet, arguments: Arguments, on_step: OnStep) -> Outcom
         job,
         to=arguments.get("to"),
         checkpoint=arguments.get("checkpoint"),
-        force=dict(arguments.get("force") or {}),
+        force=forced(arguments.get("force") or []),
     )
     run_id, result = await _journalled(
         fleet,

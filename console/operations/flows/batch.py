@@ -13,6 +13,7 @@ from backends.ledger.records import Item, ItemState
 from backends.records.job import Job
 from console.operations.common import runs
 from console.operations.common.candidates import find_place
+from console.operations.common.forcing import forced
 from console.operations.common.locate import check_protected
 from console.operations.common.witness import gather
 from console.operations.decide.batch import BatchItem, order
@@ -30,6 +31,8 @@ def begin(fleet: Fleet, items: list[BatchItem], **arguments: Any) -> str:
     Items run in the order of their jobs' priorities.
     """
     jobs = [fleet.job(item.job) for item in items]
+    for item in items:
+        forced(item.force, default="batch")
     for job in jobs:
         check_protected(job)
     planned = []
@@ -65,7 +68,7 @@ async def _preview(fleet: Fleet, job: Job, item: BatchItem) -> dict[str, Any]:
     )
     if wanted is None:
         return {"reason": "no usable checkpoint"}
-    force = dict.fromkeys(item.force, "batch")
+    force = forced(item.force, default="batch")
     placement = await find_place(fleet, job, wanted.fingerprint, to=item.to, exclude={}, force=force)
     reason = "" if evidence.proof is not None or evidence.running is None else "no proof of death yet"
     return {
@@ -124,7 +127,7 @@ async def _restore_one(fleet: Fleet, item: Item, on_item: OnItem, on_step: OnSte
             job,
             to=data.get("to"),
             checkpoint=data.get("checkpoint"),
-            force=dict.fromkeys(data.get("force", ()), f"forced by batch {item.run}"),
+            force=forced(data.get("force", ()), default=f"forced by batch {item.run}"),
             cause="batch",
             detected_at=data.get("detected_at"),
         )
