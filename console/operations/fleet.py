@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from backends.clock import Clock, format_utc
@@ -138,6 +138,7 @@ class Fleet:
     installer: Installer
     who: str = "console"
     inline: bool = False
+    placing: dict[str, str] = field(default_factory=dict)  # uid → node it is being brought to by this program
 
     async def blocking(self, call: Callable[..., T], *arguments: Any, **named: Any) -> T:
         """Run a blocking call without holding up the loop."""

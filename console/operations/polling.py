@@ -111,6 +111,13 @@ class Poller:
             Witness(silence, answered, known.cloud, known.node.cordoned, known.missing), self.limits
         )
 
+    def heard(self) -> dict[str, tuple[NodeStatus | None, NodeVerdict]]:
+        """Each node's newest status and what it makes of the node, for those who would ask it again."""
+        return {
+            name: (each.status if each.answered else None, self.verdict(each))
+            for name, each in self.known.items()
+        }
+
     async def _poll(self, known: NodeKnown) -> None:
         fleet, node = self.fleet, known.node
         asked_at = fleet.clock.wall()

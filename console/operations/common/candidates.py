@@ -1,29 +1,48 @@
-"""The nodes that could take a job, asked all at once."""
+"""The nodes that could take a job: the likeliest asked first, and all of them when none of those fits."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+import dataclasses
+from typing import Any, Protocol
 
 from backends.errors import ReprieveError, UsageError
 from backends.records.job import Job
 from backends.records.node import Node
+from backends.records.status import NodeStatus
 from console.operations.common.witness import ENDED, ask_node
-from console.operations.decide.placement import Candidate, GateAnswer, Placement, place
+from console.operations.decide.loss import NodeVerdict
+from console.operations.decide.placement import Candidate, GateAnswer, Placement, place, why_not
 from console.operations.fleet import Fleet
 
 FACTS_S = 15.0
 PATHS_LIMIT = 256  # files whose identity a node tells in one call
+AT_ONCE = 8  # nodes asked at once where it is known which ones answer
+
+Heard = dict[str, tuple[NodeStatus | None, NodeVerdict]]
+
+
+class Hearing(Protocol):
+    """Somebody who looks at every node all the time, so that nobody has to be asked again."""
+
+    def heard(self) -> Heard:
+        """Each node's newest status and what it makes of the node."""
+        ...
 
 
 async def candidate(
-    fleet: Fleet, node: Node, job: Job, fingerprint: dict[str, Any], force: dict[str, str]
+    fleet: Fleet,
+    node: Node,
+    job: Job,
+    fingerprint: dict[str, Any],
+    force: dict[str, str],
+    known: tuple[NodeStatus | None, NodeVerdict] | None = None,
 ) -> Candidate:
-    """One node as placement sees it: its guard's status, its facts through the gate."""
-    status, verdict = await ask_node(fleet, node)
-    if status is None:
+    """One node as placement sees it: its guard's status (asked now, unless `known`), its facts through the gate."""
+    status, verdict = known or await ask_node(fleet, node)
+    if status is None or verdict.state in ("late", "unreachable", "lost", "not_ready"):
         return Candidate(node.name, verdict.state, verdict.reason, node.pool, None)
-    live = sum(1 for each in status.jobs if each.state not in ENDED)
+    live = frozenset(each.uid for each in status.jobs if each.state not in ENDED)
     files = fingerprint.get("files")
     paths = sorted(files)[:PATHS_LIMIT] if isinstance(files, dict) else []
     try:
@@ -39,11 +58,12 @@ async def candidate(
         verdict.reason,
         node.pool,
         status.notice,
-        live,
+        len(live),
         answer.word,
         answer.reasons,
         answer.overridden,
         answer.rows,
+        live,
     )
 
 
@@ -55,19 +75,81 @@ async def find_place(
     to: str | None,
     exclude: dict[str, str],
     force: dict[str, str],
+    hearing: Hearing | None = None,
+    reserve: bool = False,
 ) -> Placement:
-    """Where `job` fits now; a node asked for by name is the only one asked."""
+    """Where `job` fits now; a node asked for by name is the only one asked.
+
+    With `hearing`, nodes that are not `ok` are not asked, and of the others only as many, least loaded first, as it
+    takes to find one that fits: a fleet of a thousand nodes is not asked a thousand times. `reserve` counts the job on
+    its node from now on, also before its guard shows it, so that restores at the same time spread.
+    """
     nodes = fleet.records.nodes()
     home = nodes.get(job.node)
+    home_pool = None if home is None else home.pool
     asked = [nodes[to]] if to in nodes else [node for name, node in nodes.items() if name not in exclude]
-    found = await asyncio.gather(*(candidate(fleet, node, job, fingerprint, force) for node in asked))
+    found: list[Candidate] = []
+    if hearing is None:
+        found += await asyncio.gather(*(candidate(fleet, node, job, fingerprint, force) for node in asked))
+    else:
+        found += await _likeliest(fleet, job, fingerprint, force, asked, hearing.heard(), to, home_pool)
+    counted = [_counted(fleet, job, each) for each in found]
     skipped = [
         Candidate(name, "ok", pool=nodes[name].pool) for name in exclude if name in nodes and name != to
     ]
-    return place(
-        [*found, *skipped],
-        to=to,
-        policy=job.restore,
-        home_pool=None if home is None else home.pool,
-        exclude=exclude,
+    chosen = place([*counted, *skipped], to=to, policy=job.restore, home_pool=home_pool, exclude=exclude)
+    if reserve:
+        fleet.placing.pop(job.uid, None)
+        if chosen.node is not None:
+            fleet.placing[job.uid] = chosen.node
+    return chosen
+
+
+async def _likeliest(
+    fleet: Fleet,
+    job: Job,
+    fingerprint: dict[str, Any],
+    force: dict[str, str],
+    asked: list[Node],
+    heard: Heard,
+    to: str | None,
+    home_pool: str | None,
+) -> list[Candidate]:
+    """Candidates until one fits: those that answer, least loaded first; the others as they were heard last."""
+    found, likely = [], []
+    for node in asked:
+        status, verdict = heard.get(node.name, (None, NodeVerdict("unreachable", "no answer yet")))
+        seen = Candidate(
+            node.name, verdict.state, verdict.reason, node.pool, status.notice if status else None
+        )
+        if status is None or why_not(seen, to, job.restore, home_pool) is not None:
+            found.append(seen)
+            continue
+        live = frozenset(each.uid for each in status.jobs if each.state not in ENDED)
+        load = len(live) + _placed(fleet, job, node.name, live)
+        likely.append(
+            ((status.notice == "hint", load, node.pool != home_pool, node.name), node, status, verdict)
+        )
+    likely.sort(key=lambda each: each[0])
+    for start in range(0, len(likely), AT_ONCE):
+        some = await asyncio.gather(
+            *(
+                candidate(fleet, node, job, fingerprint, force, (status, verdict))
+                for _, node, status, verdict in likely[start : start + AT_ONCE]
+            )
+        )
+        found += some
+        if any(why_not(each, to, job.restore, home_pool) is None for each in some):
+            break
+    return found
+
+
+def _placed(fleet: Fleet, job: Job, node: str, live: frozenset[str]) -> int:
+    """Jobs that this program is bringing to `node` and that its guard does not show yet."""
+    return sum(
+        where == node and uid != job.uid and uid not in live for uid, where in list(fleet.placing.items())
     )
+
+
+def _counted(fleet: Fleet, job: Job, seen: Candidate) -> Candidate:
+    return dataclasses.replace(seen, jobs=seen.jobs + _placed(fleet, job, seen.name, seen.live))

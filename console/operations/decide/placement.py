@@ -34,6 +34,7 @@ class Candidate:
     gate_reasons: tuple[str, ...] = ()
     overridden: dict[str, str] = field(default_factory=dict)
     rows: tuple[dict[str, Any], ...] = ()
+    live: frozenset[str] = frozenset()  # uids of the jobs counted in `jobs`
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,8 @@ class Choosing(Attempt):
             to=self.wish.to,
             exclude={**tried, **lost},
             force=self.wish.force,
+            hearing=self.wish.hearing,
+            reserve=True,
         )
         if placement.node is None:
             raise IncompatibleError(

@@ -17,6 +17,7 @@ from console.operations.fleet import Fleet
 from console.operations.polling import NodeKnown, Poller
 
 LOOK_S = 3.0
+JOBS_AT_ONCE = 8  # lost jobs whose store and candidates are asked at once
 
 Told = Callable[[str], None]
 
@@ -58,12 +59,15 @@ class Looking:
         verdicts = {name: self.poller.verdict(each) for name, each in known.items()}
         self._losses(known, verdicts)
         self._silences(verdicts)
-        watched = []
-        for job in self.fleet.jobs().values():
-            if job.uid:
-                verdict = verdicts.get(job.node, NodeVerdict("unreachable", "not in the fleet"))
-                watched.append(await self._watched(job, current.get(job.uid), verdict))
-        return decide(watched, self._zombies())
+        room = asyncio.Semaphore(JOBS_AT_ONCE)
+
+        async def one(job: Job) -> WatchedJob:
+            verdict = verdicts.get(job.node, NodeVerdict("unreachable", "not in the fleet"))
+            async with room:
+                return await self._watched(job, current.get(job.uid), verdict)
+
+        jobs = [job for job in self.fleet.jobs().values() if job.uid]
+        return decide(list(await asyncio.gather(*(one(job) for job in jobs))), self._zombies())
 
     def _losses(self, known: dict[str, NodeKnown], verdicts: dict[str, NodeVerdict]) -> None:
         for name, verdict in verdicts.items():
@@ -134,7 +138,9 @@ class Looking:
             self.alert(job.uid, f"job {job.name}: its store cannot be read: {error.message}")
             return WatchedJob(**{**base.__dict__, "busy": True})
         source, count = restores_in_a_row([(epoch.kind, epoch.checkpoint) for epoch in lineage.epochs])
-        placement = await find_place(self.fleet, job, fingerprint, to=None, exclude={}, force={})
+        placement = await find_place(
+            self.fleet, job, fingerprint, to=None, exclude={}, force={}, hearing=self.poller
+        )
         return WatchedJob(
             **{
                 **base.__dict__,

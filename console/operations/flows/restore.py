@@ -34,7 +34,11 @@ async def restore(fleet: Fleet, wish: RestoreWish, run: str, item: str, on_step:
         ReprieveError: every try failed; the message holds the last reason.
     """
     with only_runner(fleet.context.state / "locks", f"job.{wish.job.uid}", f"job {wish.job.name}"):
-        return await _Restore(fleet, wish, Notebook(fleet, run, item), on_step).drive()
+        try:
+            return await _Restore(fleet, wish, Notebook(fleet, run, item), on_step).drive()
+        except BaseException:
+            fleet.placing.pop(wish.job.uid, None)
+            raise
 
 
 class _Restore(Choosing, Asking, Ending):

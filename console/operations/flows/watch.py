@@ -156,6 +156,7 @@ class Watch(Looking):
                     no_node_s=no_node_s,
                     notice=notice if isinstance(notice, bool) else None,
                     notice_s=float(notice_s) if isinstance(notice_s, (int, float)) else None,
+                    hearing=self.poller if to is None else None,
                 )
                 result = await restore(fleet, wish, run, "1", step)
             except ReprieveError as error:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from backends.records.job import Job
+from console.operations.common.candidates import Hearing
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class RestoreWish:
     max_tries: int = 3
     notice: bool | None = None
     notice_s: float | None = None
+    hearing: Hearing | None = None  # who knows which nodes answer; None: every node is asked
 
 
 @dataclass(frozen=True)
