@@ -6,42 +6,19 @@ proof; an exit status of 0 after `off` is none.
 
 from __future__ import annotations
 
-import os
-import subprocess
-import tempfile
 from collections.abc import Callable
 from typing import Literal
 
 from backends.clean import clean
 from backends.clock import Clock, format_utc
+from backends.clouds.commands import run_command
 from backends.clouds.port import Cloud, InstanceState, Replacement, Terminator
 from backends.errors import CredentialsError, UnreachableError
 from backends.records.node import Node
 
-LIMIT_S = 30.0
-LIMIT_BYTES = 4096
 KEEP_S = 10.0  # a switch is not asked more often than this, however often a silent node is looked at
 
 Run = Callable[[tuple[str, ...], dict[str, str]], tuple[int, str]]
-
-
-def run_command(argv: tuple[str, ...], extra: dict[str, str]) -> tuple[int, str]:
-    """Exit status and the first bytes of the output of `argv`; raises UnreachableError when it cannot be run."""
-    environment = {**os.environ, **extra, "LC_ALL": "C"}
-    with (
-        tempfile.TemporaryFile() as output
-    ):  # not a pipe: what the command leaves behind would hold that open
-        try:
-            done = subprocess.run(
-                argv, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=environment,
-                timeout=LIMIT_S, check=False, start_new_session=True,
-            )  # fmt: skip
-        except subprocess.TimeoutExpired:
-            raise UnreachableError(f"{argv[0]} {argv[-1]}: no end after {LIMIT_S:.0f} s") from None
-        except (OSError, ValueError) as error:
-            raise UnreachableError(f"{argv[0]}: {clean(error)}") from None
-        output.seek(0)
-        return done.returncode, output.read(LIMIT_BYTES).decode("utf-8", "replace").strip()
 
 
 class FencedCloud:

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from console.operations.fleet import Fleet
     from console.operations.view import FleetView
 
+_AT_REST = ("unprotected", "stopped", "finished")
+
 
 def look(invocation: Invocation) -> tuple[FleetView, dict[str, dict[str, str]]]:
     """One view of the fleet, and the labels of its nodes."""
@@ -34,3 +36,10 @@ def controller_line(invocation: Invocation, view: FleetView) -> None:
         invocation.warn(
             f"NO CONTROLLER since {format_utc(view.no_controller_since)}: nothing is restored by itself"
         )
+    elif view.controller is None and any(row.uid and row.state not in _AT_REST for row in view.jobs):
+        if view.source_ages_s.get("store") is None:
+            invocation.warn("whether a controller lives is unknown: the store was not read")
+        else:
+            invocation.warn(
+                "NO CONTROLLER was ever seen: nothing is restored by itself; `reprieve watch` is one"
+            )

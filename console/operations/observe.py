@@ -54,7 +54,7 @@ class Observer:
     async def view(self, wait_s: float = 3.0) -> FleetView:
         """The fleet now."""
         known = await self.poller.look(wait_s)
-        await self._ask_store()
+        await self.ask_store()
         await self._ask_facts(known)
         return self.build(known)
 
@@ -62,7 +62,7 @@ class Observer:
         """End the calls under way."""
         await self.poller.close()
 
-    async def _ask_store(self) -> None:
+    async def ask_store(self) -> None:
         """Rehearsals and heartbeats; a silent store leaves the last knowledge with its age."""
         fleet, now = self.fleet, self.fleet.clock.monotonic()
         if self.store.at is not None and now - self.store.at < STORE_EVERY_S:

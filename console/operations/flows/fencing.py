@@ -22,8 +22,8 @@ OFF = ("terminated", "stopped")
 class Fencer:
     """The controller's hand on the switch; every act is in the history before it is done."""
 
-    def __init__(self, fleet: Fleet, told: Callable[[str], None], alert: Callable[[str, str], None]) -> None:
-        self.fleet, self.told, self.alert = fleet, told, alert
+    def __init__(self, fleet: Fleet, say: Callable[..., None], alert: Callable[[str, str], None]) -> None:
+        self.fleet, self.say, self.alert = fleet, say, alert
         self.asked: dict[str, float] = {}  # node → monotonic time of the last request
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
@@ -34,7 +34,7 @@ class Fencer:
             self.alert("fence", f"no silent node is turned off: {found.held_back}")
         for name, reason in found.nodes.items():
             self.asked[name] = self.fleet.clock.monotonic()
-            self.told(f"node {name}: turning it off: {reason}")
+            self.say(f"node {name}: turning it off: {reason}", "news", "node.fencing", node=name)
             self._tasks[name] = asyncio.create_task(self._end(self.fleet.node(name), reason))
 
     def _suspects(self, poller: Poller) -> list[Suspect]:

@@ -14,6 +14,7 @@ from console.operations.common.candidates import find_place
 from console.operations.decide.loss import Limits, NodeVerdict
 from console.operations.decide.watch import ZOMBIE_WINDOW_S, Action, WatchedJob, decide, restores_in_a_row
 from console.operations.fleet import Fleet
+from console.operations.hooks.news import Level, News
 from console.operations.polling import NodeKnown, Poller
 
 LOOK_S = 3.0
@@ -48,6 +49,7 @@ class Looking:
     stopping: bool = False
     dry_run: bool = False  # nothing is written
     silent: set[str] = field(default_factory=set)  # nodes whose silence was told
+    heard: Callable[[News], None] | None = None  # hears the same as data
 
     def __post_init__(self) -> None:
         self.poller = Poller(self.fleet, self.limits)
@@ -78,7 +80,7 @@ class Looking:
                 data = {"proof": verdict.reason, "notice": notice}
                 if self.dry_run or self._told_before(name):
                     continue
-                self.told(f"node {name} is lost: {verdict.reason}")
+                self.say(f"node {name} is lost: {verdict.reason}", "news", "node.lost", node=name)
                 self.fleet.tell("node.lost", f"{name} is lost: {verdict.reason}", node=name, data=data)
             elif verdict.state != "lost":
                 self.lost_at.pop(name, None)
@@ -90,10 +92,11 @@ class Looking:
                 self.silent.add(name)
                 jobs = [job.name for job in self.fleet.jobs().values() if job.uid and job.node == name]
                 held = f"; without proof that it is gone {', '.join(jobs)} is not restored" if jobs else ""
-                self.told(f"node {name} does not answer: {verdict.reason}{held}")
+                text = f"node {name} does not answer: {verdict.reason}{held}"
+                self.say(text, "news", "node.silent", node=name)
             elif verdict.state in ("ok", "cordoned", "not_ready") and name in self.silent:
                 self.silent.discard(name)
-                self.told(f"node {name} answers again")
+                self.say(f"node {name} answers again", "news", "node.answers", node=name)
 
     def _told_before(self, node: str) -> bool:
         """Whether the history's last word on this node is its loss: an earlier controller told it."""
@@ -166,8 +169,22 @@ class Looking:
         if (subject, text) in self.alerts:
             return
         self.alerts.add((subject, text))
-        self.told(f"ALERT {text}")
-        if self.dry_run:
-            return
         job = next((job.name for job in self.fleet.jobs().values() if job.uid == subject), None)
-        self.fleet.tell("watch.alert", text, job=job)
+        node = subject if subject in self.fleet.records.nodes() else None
+        self.say(f"ALERT {text}", "alert", "watch.alert", node=node, job=job)
+        if not self.dry_run:
+            self.fleet.tell("watch.alert", text, node=node, job=job)
+
+    def say(
+        self,
+        text: str,
+        level: Level = "info",
+        kind: str = "step",
+        *,
+        node: str | None = None,
+        job: str | None = None,
+    ) -> None:
+        """Say one sentence to whoever listens."""
+        self.told(text)
+        if self.heard is not None:
+            self.heard(News(self.fleet.now_text(), level, kind, text.removeprefix("ALERT "), node, job))

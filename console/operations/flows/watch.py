@@ -24,8 +24,9 @@ class Watch(Looking):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.fencer = Fencer(self.fleet, self.told, self.alert)
+        self.fencer = Fencer(self.fleet, self.say, self.alert)
         self.store_answers = True
+        self.beat_at: float | None = None  # wall time of the last heartbeat that every store took
         self._room = asyncio.Semaphore(MOST_AT_ONCE)
 
     async def run(self) -> None:
@@ -69,7 +70,7 @@ class Watch(Looking):
                     self.fleet.ledger.close_item(run.id, item.item, "cancelled", "superseded", {})
                     runs.close(self.fleet, run.id)
                     continue
-                self.told(f"{item.job}: going on with an interrupted restore")
+                self.say(f"{item.job}: going on with an interrupted restore", job=item.job)
                 self._begin(job, run.id, item.arguments)
 
     async def beat(self) -> None:
@@ -83,6 +84,8 @@ class Watch(Looking):
             except (StoreError, UnreachableError) as error:
                 self.store_answers = False
                 self.alert("store", f"the heartbeat cannot be written: {error.message}")
+        if self.store_answers:
+            self.beat_at = self.fleet.clock.wall()
 
     def fence(self) -> None:
         """Turn off what its record says is to be turned off after so much silence."""
@@ -117,7 +120,7 @@ class Watch(Looking):
             "notice_s": noticed,
         }
         run = runs.open_run(self.fleet, "watch", [("1", job.name, arguments)], reason=action.reason)
-        self.told(f"{job.name}: {action.reason}")
+        self.say(f"{job.name}: {action.reason}", "news", "restore.begun", node=job.node, job=job.name)
         self._begin(job, run.id, arguments)
 
     def _noticed_s(self, node: str) -> float | None:
@@ -138,7 +141,7 @@ class Watch(Looking):
         fleet = self.fleet
 
         def step(text: str) -> None:
-            self.told(f"{job.name}: {text}")
+            self.say(f"{job.name}: {text}", job=job.name)
 
         detected, notice, notice_s = (arguments.get(name) for name in ("detected_at", "notice", "notice_s"))
         async with self._room:
@@ -167,7 +170,8 @@ class Watch(Looking):
         self.alerts = {alert for alert in self.alerts if alert[0] != job.uid}
         fleet.ledger.close_item(run, "1", "restored", "", {"node": result.node, "epoch": result.epoch})
         runs.close(fleet, run)
-        self.told(f"{job.name} runs on {result.node} again, epoch {result.epoch}")
+        text = f"{job.name} runs on {result.node} again, epoch {result.epoch}"
+        self.say(text, "news", "restore.done", node=result.node, job=job.name)
 
     def _no_node_s(self, uid: str, arguments: dict[str, object]) -> float:
         """How long no node could take the job, now that one can; told once, so that failed tries do not count."""

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from backends.clouds.fence import FencedCloud, can_end, run_command
+from backends.clouds.commands import run_command
+from backends.clouds.fence import FencedCloud, can_end
 from backends.clouds.port import InstanceState
 from backends.errors import UnreachableError
 from backends.fakes.clock import FakeClock
