@@ -40,6 +40,22 @@ class Cloud(Protocol):
         ...
 
 
+Market = Literal["spot", "on_demand"]
+
+
+@runtime_checkable
+class Renter(Protocol):
+    """A provider that lends machines for money. Raises UnreachableError or CredentialsError."""
+
+    def rent(self, pool: str, token: str, *, market: Market, max_usd: float) -> Replacement:
+        """As `Cloud.replace`, on this market; `failed` with the reason when it could cost more than `max_usd` in its life."""
+        ...
+
+    def cancel(self, token: str) -> None:
+        """Give a pending request up; a machine that came of it is ended. Unknown tokens are no error."""
+        ...
+
+
 @runtime_checkable
 class Terminator(Protocol):
     """A provider, or a fence command, that can also end a machine. Raises UnreachableError or CredentialsError."""

@@ -67,6 +67,9 @@ JOB_KEYS: dict[str, Key] = {
     "done": Key("done_file", values.kind, lambda path: {"file": path}),
     "restore": Key("restore", values.restore),
     "priority": Key("priority", values.integer),
+    "stop_after_reclaims": Key("stop_after_reclaims", values.integer),
+    "discount": Key("discount", values.fraction),
+    "stop_when_unpaid": Key("stop_when_unpaid", values.boolean),
     "group": Key("group", values.text),
     "on_isolated": Key("on_isolated", values.text),
     "lease": Key("lease_s", values.duration, _DURATION),
@@ -77,6 +80,12 @@ JOB_KEYS: dict[str, Key] = {
     "paused": Key("paused", values.boolean),
     "keep_last": Key("keep_last", values.integer),
     "min_age": Key("min_age_s", values.duration, _DURATION),
+}
+RENTING_KEYS: dict[str, Key] = {
+    "rent": Key("rent", values.boolean),
+    "on_demand": Key("on_demand", values.boolean),
+    "max_usd": Key("max_usd", values.number),
+    "max_nodes": Key("max_nodes", values.integer),
 }
 DONE_KEYS: dict[str, Key] = {"file": Key("file", values.text)}
 POOL_KEYS = ("launch",)

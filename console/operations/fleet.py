@@ -12,6 +12,7 @@ from backends.clock import Clock, format_utc
 from backends.clouds.port import Cloud, InstanceState
 from backends.errors import CredentialsError, NotFoundError, UnreachableError, UsageError
 from backends.ids import new_nonce
+from backends.inventory.model import Renting
 from backends.ledger.port import Ledger
 from backends.nodes.port import NodeLink
 from backends.records import strict
@@ -37,6 +38,10 @@ class Records(Protocol):
 
     def jobs(self) -> dict[str, Job]:
         """All jobs by name."""
+        ...
+
+    def renting(self) -> Renting:
+        """What the fleet may rent by itself."""
         ...
 
     def put_node(self, node: Node) -> None:

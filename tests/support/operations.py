@@ -16,6 +16,7 @@ from backends.fakes.held import HeldJob
 from backends.fakes.node import FakeNode
 from backends.fakes.world import FakeWorld
 from backends.ids import CheckpointId
+from backends.inventory.model import Renting
 from backends.ledger.sqlite import SqliteLedger
 from backends.nodes.port import NodeLink
 from backends.records import strict
@@ -227,12 +228,16 @@ class MemoryRecords:
 
     known_nodes: dict[str, Node] = field(default_factory=dict)
     known_jobs: dict[str, Job] = field(default_factory=dict)
+    limits: Renting = field(default_factory=Renting)
 
     def nodes(self) -> dict[str, Node]:
         return dict(self.known_nodes)
 
     def jobs(self) -> dict[str, Job]:
         return dict(self.known_jobs)
+
+    def renting(self) -> Renting:
+        return self.limits
 
     def put_node(self, node: Node) -> None:
         self.known_nodes[node.name] = node
@@ -326,8 +331,9 @@ class Practice:
         pool: str = "practice/zone-a/small/linux",
         *,
         real: bool = False,
+        provider: str = "practice",
     ) -> None:
-        self.directory = directory
+        self.directory, self.provider = directory, provider
         self.clock = FakeClock()
         self.keys = FakeKeys()
         self.book = MemoryBook(self.clock)  # used unless `real`
@@ -342,8 +348,8 @@ class Practice:
         for number in range(nodes):
             self.add_node(f"n{number}")
 
-    def add_node(self, name: str, *, installed: bool = True) -> Node:
-        node = Node(name, f"root@{name}", "practice", self.pool, f"i-{name}")
+    def add_node(self, name: str, *, installed: bool = True, pool: str | None = None) -> Node:
+        node = Node(name, f"root@{name}", self.provider, pool or self.pool, f"i-{name}")
         self.records.put_node(node)
         self.nodes[name] = FakeNode(name, self.world, installed=installed)
         self.cloud.states[f"i-{name}"] = "running"
@@ -352,7 +358,7 @@ class Practice:
     def bare(self, pool: str) -> Node:
         """A replacement as the provider hands it out: not in the records, no guard."""
         name = f"r{len(self.nodes)}"
-        node = self.add_node(name, installed=False)
+        node = self.add_node(name, installed=False, pool=pool)
         self.records.remove_node(name)
         return node
 
@@ -360,7 +366,7 @@ class Practice:
         """Open a console on this world."""
 
         def cloud_of(node: Node) -> Cloud | None:
-            return self.cloud if node.provider == "practice" else None
+            return self.cloud if node.provider in ("practice", "aws") else None
 
         context = Context(
             "test", self.directory, self.directory / "state", self.directory / "cache", store=STORE

@@ -29,6 +29,7 @@ class WatchedJob:
     reclaimed: bool = False  # its guard saw it end after a notice, or while the node went down
     checkpoint: str | None = None  # newest usable save
     restores_of_it: int = 0  # newest epochs in a row that continue from this same checkpoint
+    stop: str = ""  # why the job's policy ends restores by themselves now
     busy: bool = False  # an operation works on it
     retry_in_s: float = 0.0  # back-off left after a failed restore
     node_fits: bool = True  # a node of ours can take it
@@ -102,6 +103,10 @@ def _one(job: WatchedJob, stop: str | None) -> Action:
             "alert",
             f"job {job.name} was restored {job.restores_of_it} times from {job.checkpoint} without a new save: "
             "it is not restored again until you say so",
+        )
+    if job.stop:
+        return action(
+            "alert", f"job {job.name} is not restored by itself: {job.stop}; `reprieve jobs restore` is yours"
         )
     if job.retry_in_s > 0:
         return action("none", f"next try in {job.retry_in_s:.0f} s")

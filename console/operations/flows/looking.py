@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -10,7 +11,9 @@ from backends.clock import parse_utc
 from backends.errors import ReprieveError
 from backends.ledger.records import JobCurrent
 from backends.records.job import Job
+from console.operations.accounting import report
 from console.operations.common.candidates import find_place
+from console.operations.decide.capacity import age_limited
 from console.operations.decide.loss import Limits, NodeVerdict
 from console.operations.decide.watch import ZOMBIE_WINDOW_S, Action, WatchedJob, decide, restores_in_a_row
 from console.operations.fleet import Fleet
@@ -77,7 +80,15 @@ class Looking:
                 self.lost_at[name] = self.fleet.clock.wall()
                 status = known[name].status
                 notice = None if status is None else status.notice == "notice"
-                data = {"proof": verdict.reason, "notice": notice}
+                node, cloud = known[name].node, known[name].cloud
+                lived_s = None if status is None else status.uptime_s
+                code = cloud.reason if cloud is not None else ""
+                data = {
+                    "proof": verdict.reason,
+                    "notice": notice,
+                    "pool": node.pool,
+                    "age_limit": age_limited(node.provider, code, lived_s),
+                }
                 if self.dry_run or self._told_before(name):
                     continue
                 self.say(f"node {name} is lost: {verdict.reason}", "news", "node.lost", node=name)
@@ -149,10 +160,24 @@ class Looking:
                 **base.__dict__,
                 "checkpoint": newest,
                 "restores_of_it": count if source == newest else 0,
+                "stop": self._policy_stop(job),
                 "node_fits": placement.node is not None,
                 "why_none_fits": placement.explain(),
             }
         )
+
+    def _policy_stop(self, job: Job) -> str:
+        """Why the job's policy ends restores by themselves now, or nothing."""
+        if job.stop_after_reclaims is None and not job.stop_when_unpaid:
+            return ""
+        document = report(self.fleet.ledger, job=job.name, discount=job.discount)
+        count = document["totals"]["reclaims"]
+        if job.stop_after_reclaims is not None and count >= job.stop_after_reclaims:
+            return f"it was restored after {count} reclaims, and stop_after_reclaims is {job.stop_after_reclaims}"
+        if job.stop_when_unpaid and document["pays"] is False:
+            ratio, even = document["lost_ratio"], document["break_even_ratio"]
+            return f"spot does not pay for it any more: rL/H = {ratio:.3f}, d/(1−d) = {even:.3f}"
+        return ""
 
     def _zombies(self) -> list[float]:
         now, ages = self.fleet.clock.wall(), []
@@ -166,9 +191,10 @@ class Looking:
 
     def alert(self, subject: str, text: str) -> None:
         """Tell once, and keep it in the history."""
-        if (subject, text) in self.alerts:
+        said = (subject, re.sub(r"[0-9]+", "#", text))  # a count that goes up or down is no news
+        if said in self.alerts:
             return
-        self.alerts.add((subject, text))
+        self.alerts.add(said)
         job = next((job.name for job in self.fleet.jobs().values() if job.uid == subject), None)
         node = subject if subject in self.fleet.records.nodes() else None
         self.say(f"ALERT {text}", "alert", "watch.alert", node=node, job=job)

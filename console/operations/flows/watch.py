@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import asdict
 
 from backends.clock import parse_utc
 from backends.errors import ReprieveError, StoreError, UnreachableError
 from backends.records.job import Job
 from console.operations.common import runs
+from console.operations.decide.capacity import Request
 from console.operations.decide.watch import Action, back_off_s
-from console.operations.flows.capacity import may_replace, replacement
+from console.operations.flows.capacity import replacement, request_for
 from console.operations.flows.fencing import Fencer
 from console.operations.flows.looking import Looking, Told, Trouble
 from console.operations.flows.restore import RestoreWish, restore
@@ -102,19 +104,24 @@ class Watch(Looking):
         if job is None:
             return
         lost = self.fleet.records.nodes().get(job.node)
+        wanted: Request | None = None
         if action.kind == "capacity":
             self.short.setdefault(job.uid, None)
-            refusal = f"node {job.node} is not in the fleet" if lost is None else may_replace(job, lost)
-            if refusal is not None:
-                self.alert(job.uid, f"job {job.name} waits for capacity: {action.reason}; {refusal}")
+            request: Request | str = f"node {job.node} is not in the fleet"
+            if lost is not None:
+                now = self.fleet.clock.wall()
+                request = request_for(self.fleet, job, lost, now - self.lost_at.get(job.node, now))
+            if isinstance(request, str):
+                self.alert(job.uid, f"job {job.name} waits for capacity: {action.reason}; {request}")
                 return
+            wanted = request
         known = self.poller.known.get(job.node)
         status = known.status if known is not None else None
         noticed = self._noticed_s(job.node)
         arguments = {
             "detected_at": self.lost_at.get(job.node, self.fleet.clock.wall()),
             "lost": job.node,
-            "capacity": action.kind == "capacity",
+            "capacity": None if wanted is None else asdict(wanted),
             "short": job.uid in self.short,
             "notice": None if status is None else noticed is not None or status.notice == "notice",
             "notice_s": noticed,
@@ -148,8 +155,9 @@ class Watch(Looking):
             try:
                 to = None
                 lost = fleet.records.nodes().get(str(arguments.get("lost")))
-                if arguments.get("capacity") and lost is not None:
-                    to = (await replacement(fleet, lost, step)).name
+                wanted = arguments.get("capacity")
+                if isinstance(wanted, dict) and lost is not None:
+                    to = (await replacement(fleet, lost, Request(**wanted), step)).name
                 no_node_s = self._no_node_s(job.uid, arguments)
                 wish = RestoreWish(
                     job,

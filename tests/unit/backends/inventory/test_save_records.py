@@ -59,6 +59,9 @@ _COMMON = {
     "resume": st.lists(_ANY, max_size=3).map(tuple),
     "rollback": st.booleans(),
     "paused": st.booleans(),
+    "stop_after_reclaims": st.none() | st.integers(0, 50),
+    "discount": st.floats(min_value=0, max_value=0.99),
+    "stop_when_unpaid": st.booleans(),
     "keep_last": st.integers(1, 50),
     "min_age_s": _SECONDS,
 }

@@ -20,6 +20,7 @@ LOST = WatchedJob("train", "u", "lost", True, "protected", checkpoint="1.3")
         ({"restores_of_it": 1}, "restore"),
         ({"restores_of_it": 2}, "alert"),
         ({"busy": True}, None),
+        ({"stop": "it was restored often enough"}, "alert"),
         ({"paused": True}, None),
         ({"proven": False}, None),
         ({"node_state": "unreachable"}, None),
