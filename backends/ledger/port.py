@@ -16,6 +16,7 @@ from backends.ledger.records import (
     SaveMeasure,
     Step,
     Word,
+    Work,
 )
 from backends.records.event import Event
 
@@ -113,6 +114,14 @@ class Ledger(Journal, Protocol):
 
     def observed_hours(self) -> dict[str, float]:
         """Observed node-hours by pool."""
+        ...
+
+    def add_work(self, work: Work) -> None:
+        """Add running time of a job; the same job, pool, market and month are summed."""
+        ...
+
+    def work(self) -> list[Work]:
+        """All running time, by job, pool, market and month."""
         ...
 
     def add_word(self, word: Word) -> None:

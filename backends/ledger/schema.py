@@ -30,6 +30,12 @@ CREATE TABLE steps (run TEXT NOT NULL, item TEXT NOT NULL, number INTEGER NOT NU
     phase TEXT NOT NULL, at REAL NOT NULL, data TEXT NOT NULL, PRIMARY KEY (run, item, number));
 """
 
+# Tables that came later: created where they are absent; a program that does not know them works on beside them.
+ADDED = """
+CREATE TABLE IF NOT EXISTS work (uid TEXT NOT NULL, job TEXT NOT NULL, pool TEXT NOT NULL, market TEXT NOT NULL,
+    month TEXT NOT NULL, seconds REAL NOT NULL, PRIMARY KEY (uid, pool, market, month));
+"""
+
 
 def connect(path: Path) -> sqlite3.Connection:
     """Open (or create, mode 0600) the ledger at `path` and return its connection.
@@ -58,6 +64,8 @@ def connect(path: Path) -> sqlite3.Connection:
                 f"ledger {path} has version {version}, this program reads up to {VERSION}",
                 hint="use the newer reprieve that wrote it",
             )
+        for statement in filter(str.strip, ADDED.split(";")):
+            connection.execute(statement)
         connection.execute("COMMIT")
     except sqlite3.Error as error:
         connection.close()

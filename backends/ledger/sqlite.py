@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from backends.ledger.journal import SqliteJournal, pack
-from backends.ledger.records import JobCurrent, NodeSeen, Reclaim, SaveMeasure, Word
+from backends.ledger.records import JobCurrent, NodeSeen, Reclaim, SaveMeasure, Word, Work
 from backends.records.event import Event
 
 
@@ -103,6 +103,19 @@ class SqliteLedger(SqliteJournal):
         """Observed node-hours by pool."""
         rows = self._rows("SELECT pool, sum(seconds) FROM observed GROUP BY pool ORDER BY pool")
         return {row[0]: row[1] / 3600 for row in rows}
+
+    def add_work(self, work: Work) -> None:
+        """Add running time of a job; the same job, pool, market and month are summed."""
+        with self._writing() as connection:
+            connection.execute(
+                "INSERT INTO work VALUES (?,?,?,?,?,?) ON CONFLICT (uid, pool, market, month) DO UPDATE"
+                " SET seconds = seconds + excluded.seconds, job = excluded.job",
+                (work.uid, work.job, work.pool, work.market, work.month, work.seconds),
+            )
+
+    def work(self) -> list[Work]:
+        """All running time, by job, pool, market and month."""
+        return [Work(*row) for row in self._rows("SELECT * FROM work ORDER BY job, uid, pool, market, month")]
 
     def add_word(self, word: Word) -> None:
         """Keep the operator's typed word."""

@@ -7,6 +7,7 @@ from dataclasses import asdict
 
 from backends.clock import parse_utc
 from backends.errors import ReprieveError, StoreError, UnreachableError
+from backends.ledger.records import Reclaim
 from backends.records.job import Job
 from console.operations.common import runs
 from console.operations.decide.capacity import Request
@@ -171,7 +172,7 @@ class Watch(Looking):
                 )
                 result = await restore(fleet, wish, run, "1", step)
             except ReprieveError as error:
-                self._failed(job, run, error)
+                self._failed(job, run, error, arguments)
                 return
         self.trouble.pop(job.uid, None)
         self.short.pop(job.uid, None)
@@ -188,10 +189,22 @@ class Watch(Looking):
             self.short[uid] = max(0.0, self.fleet.clock.wall() - detected)
         return self.short.get(uid) or 0.0
 
-    def _failed(self, job: Job, run: str, error: ReprieveError) -> None:
+    def _failed(self, job: Job, run: str, error: ReprieveError, arguments: dict[str, object]) -> None:
         trouble = self.trouble.setdefault(job.uid, Trouble())
         trouble.failures += 1
         trouble.not_before = self.fleet.clock.monotonic() + back_off_s(trouble.failures)
         self.fleet.ledger.close_item(run, "1", runs.item_state_of(error), error.message, {})
         runs.close(self.fleet, run)
         self.alert(job.uid, f"job {job.name} was not restored: {error.message}")
+        lost, at = str(arguments.get("lost")), arguments.get("detected_at")
+        node, noticed = self.fleet.records.nodes().get(lost), arguments.get("notice")
+        if not isinstance(at, (int, float)):
+            return
+        self.fleet.ledger.put_reclaim(  # one record a loss, however often it is tried
+            Reclaim(
+                key=f"failed/{job.uid}/{lost}/{at:.0f}", at=at, job=job.name, uid=job.uid, from_node=lost,
+                notice=noticed if isinstance(noticed, bool) else None, notice_s=None, lost_work_s=None,
+                least_lost_s=None, restore_s=None, wait_s=None, from_checkpoint=None, to_node=None, epoch=None,
+                failed_tries=trouble.failures, outcome="failed", pool=None if node is None else node.pool,
+            )
+        )  # fmt: skip

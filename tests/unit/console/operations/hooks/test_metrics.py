@@ -73,7 +73,8 @@ def test_any_name_and_number_gives_lines_that_parse(names: list[str], risk: floa
         for name in names
     )
     if len({row.name for row in rows}) == len(rows):
-        samples(metrics_text(FleetView("f", 1010.0, (), rows), [], 1.0))
+        found = samples(metrics_text(FleetView("f", 1010.0, (), rows), [], 1.0))
+        assert sum(name == "reprieve_job_checkpoint_timestamp_seconds" for name, _ in found) == len(rows)
 
 
 def test_the_file_is_replaced_whole_and_readable(tmp_path: Path) -> None:
