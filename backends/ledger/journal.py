@@ -26,11 +26,20 @@ class SqliteJournal:
         self.path = path
         self._lock = threading.RLock()
         self._connection = schema.connect(path)
+        self._durable = True  # schema.connect sets synchronous=FULL
 
     @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
+    def _writing(self, *, durable: bool = True) -> Iterator[sqlite3.Connection]:
+        """One transaction.
+
+        `durable`: it is on disk when this returns; else a crash of the machine may undo the newest ones, which is
+        allowed for what nodes and store tell again.
+        """
         with self._lock:
             try:
+                if durable is not self._durable:
+                    self._connection.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
+                    self._durable = durable
                 self._connection.execute("BEGIN IMMEDIATE")
                 yield self._connection
                 self._connection.execute("COMMIT")

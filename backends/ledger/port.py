@@ -68,8 +68,10 @@ class Ledger(Journal, Protocol):
         """Keep an event; False when one of this id is there already."""
         ...
 
-    def events(self, *, limit: int = 500, after: int = 0, job: str | None = None) -> list[tuple[int, Event]]:
-        """The newest `limit` events after number `after`, oldest first, with their numbers."""
+    def events(
+        self, *, limit: int = 500, after: int = 0, job: str | None = None, kind: str | None = None
+    ) -> list[tuple[int, Event]]:
+        """The newest `limit` events after number `after`, of this job and kind, oldest first, with their numbers."""
         ...
 
     def put_job(self, job: JobCurrent) -> None:
@@ -116,8 +118,8 @@ class Ledger(Journal, Protocol):
         """Observed node-hours by pool."""
         ...
 
-    def add_work(self, work: Work) -> None:
-        """Add running time of a job; the same job, pool, market and month are summed."""
+    def add_work(self, works: Iterable[Work]) -> None:
+        """Add running time of jobs; the same job, pool, market and month are summed."""
         ...
 
     def work(self) -> list[Work]:

@@ -32,6 +32,7 @@ CREATE TABLE steps (run TEXT NOT NULL, item TEXT NOT NULL, number INTEGER NOT NU
 
 # Tables that came later: created where they are absent; a program that does not know them works on beside them.
 ADDED = """
+CREATE INDEX IF NOT EXISTS events_kind ON events (kind, number);
 CREATE TABLE IF NOT EXISTS work (uid TEXT NOT NULL, job TEXT NOT NULL, pool TEXT NOT NULL, market TEXT NOT NULL,
     month TEXT NOT NULL, seconds REAL NOT NULL, PRIMARY KEY (uid, pool, market, month));
 """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from collections.abc import Iterable
 from typing import Any
 
 from backends.ledger.journal import SqliteJournal, pack
@@ -14,6 +14,9 @@ from backends.records.event import Event
 class SqliteLedger(SqliteJournal):
     """History and current state of one fleet in one file."""
 
+    _jobs: tuple[tuple[int, int], dict[str, JobCurrent]] | None = None
+    _jobs_written = 0
+
     def add_event(self, event: Event) -> bool:
         """Keep an event; False when one of this id is there already."""
         with self._writing() as connection:
@@ -23,13 +26,18 @@ class SqliteLedger(SqliteJournal):
             )
             return cursor.rowcount == 1
 
-    def events(self, *, limit: int = 500, after: int = 0, job: str | None = None) -> list[tuple[int, Event]]:
-        """The newest `limit` events after number `after`, oldest first, with their numbers."""
+    def events(
+        self, *, limit: int = 500, after: int = 0, job: str | None = None, kind: str | None = None
+    ) -> list[tuple[int, Event]]:
+        """The newest `limit` events after number `after`, of this job and kind, oldest first, with their numbers."""
         rows = self._rows(
-            "SELECT * FROM events WHERE number > ? AND (? IS NULL OR job = ?) ORDER BY number DESC LIMIT ?",
+            "SELECT * FROM events WHERE number > ? AND (? IS NULL OR job = ?) AND (? IS NULL OR kind = ?)"
+            " ORDER BY number DESC LIMIT ?",
             after,
             job,
             job,
+            kind,
+            kind,
             limit,
         )
         return [
@@ -39,24 +47,34 @@ class SqliteLedger(SqliteJournal):
 
     def put_job(self, job: JobCurrent) -> None:
         """Keep the current state of a job."""
-        with self._writing() as connection:
+        with self._writing(durable=False) as connection:
             connection.execute(
-                "INSERT OR REPLACE INTO jobs VALUES (?,?,?)", (job.uid, job.name, pack(asdict(job)))
+                "INSERT OR REPLACE INTO jobs VALUES (?,?,?)", (job.uid, job.name, pack(job.__dict__))
             )
+            self._jobs_written += 1
 
     def jobs(self) -> dict[str, JobCurrent]:
-        """Current states by uid."""
-        return {row[0]: JobCurrent(**json.loads(row[2])) for row in self._rows("SELECT * FROM jobs")}
+        """Current states by uid; read again only after somebody wrote."""
+        stamp = self._stamp()
+        if self._jobs is None or self._jobs[0] != stamp:
+            rows = self._rows("SELECT * FROM jobs")
+            self._jobs = (stamp, {row[0]: JobCurrent(**json.loads(row[2])) for row in rows})
+        return dict(self._jobs[1])
+
+    def _stamp(self) -> tuple[int, int]:
+        """Changes when another connection has committed, and when this one has written a job."""
+        return int(self._rows("PRAGMA data_version")[0][0]), self._jobs_written
 
     def forget_job(self, uid: str) -> None:
         """Drop a job's current state; its history stays."""
-        with self._writing() as connection:
+        with self._writing(durable=False) as connection:
             connection.execute("DELETE FROM jobs WHERE uid = ?", (uid,))
+            self._jobs_written += 1
 
     def put_node(self, node: NodeSeen) -> None:
         """Keep a node's last answer."""
-        with self._writing() as connection:
-            connection.execute("INSERT OR REPLACE INTO nodes VALUES (?,?)", (node.name, pack(asdict(node))))
+        with self._writing(durable=False) as connection:
+            connection.execute("INSERT OR REPLACE INTO nodes VALUES (?,?)", (node.name, pack(node.__dict__)))
 
     def nodes(self) -> dict[str, NodeSeen]:
         """Last answers by node name."""
@@ -67,7 +85,7 @@ class SqliteLedger(SqliteJournal):
         with self._writing() as connection:
             connection.execute(
                 "INSERT OR REPLACE INTO reclaims VALUES (?,?,?,?)",
-                (reclaim.key, reclaim.at, reclaim.uid, pack(asdict(reclaim))),
+                (reclaim.key, reclaim.at, reclaim.uid, pack(reclaim.__dict__)),
             )
 
     def reclaims(self) -> list[Reclaim]:
@@ -79,7 +97,7 @@ class SqliteLedger(SqliteJournal):
 
     def add_save(self, save: SaveMeasure) -> None:
         """Keep one save's measures; repeating one changes nothing."""
-        with self._writing() as connection:
+        with self._writing(durable=False) as connection:
             connection.execute(
                 "INSERT OR IGNORE INTO saves VALUES (?,?,?,?,?,?)",
                 (save.uid, save.checkpoint, save.at, save.freeze_s, save.upload_s, save.size_bytes),
@@ -92,7 +110,7 @@ class SqliteLedger(SqliteJournal):
 
     def add_observed(self, node: str, pool: str, seconds: float) -> None:
         """Add observed running time of a node."""
-        with self._writing() as connection:
+        with self._writing(durable=False) as connection:
             connection.execute(
                 "INSERT INTO observed VALUES (?,?,?) ON CONFLICT (node, pool) DO UPDATE"
                 " SET seconds = seconds + excluded.seconds",
@@ -104,13 +122,13 @@ class SqliteLedger(SqliteJournal):
         rows = self._rows("SELECT pool, sum(seconds) FROM observed GROUP BY pool ORDER BY pool")
         return {row[0]: row[1] / 3600 for row in rows}
 
-    def add_work(self, work: Work) -> None:
-        """Add running time of a job; the same job, pool, market and month are summed."""
-        with self._writing() as connection:
-            connection.execute(
+    def add_work(self, works: Iterable[Work]) -> None:
+        """Add running time of jobs; the same job, pool, market and month are summed."""
+        with self._writing(durable=False) as connection:
+            connection.executemany(
                 "INSERT INTO work VALUES (?,?,?,?,?,?) ON CONFLICT (uid, pool, market, month) DO UPDATE"
                 " SET seconds = seconds + excluded.seconds, job = excluded.job",
-                (work.uid, work.job, work.pool, work.market, work.month, work.seconds),
+                [(w.uid, w.job, w.pool, w.market, w.month, w.seconds) for w in works],
             )
 
     def work(self) -> list[Work]:
@@ -120,7 +138,7 @@ class SqliteLedger(SqliteJournal):
     def add_word(self, word: Word) -> None:
         """Keep the operator's typed word."""
         with self._writing() as connection:
-            connection.execute("INSERT INTO words (record) VALUES (?)", (pack(asdict(word)),))
+            connection.execute("INSERT INTO words (record) VALUES (?)", (pack(word.__dict__),))
 
     def words(self) -> list[Word]:
         """All typed words, oldest first."""

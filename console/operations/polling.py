@@ -212,10 +212,13 @@ class Poller:
             ledger.add_observed(node.name, node.pool, seconds)
         month = format_utc(self.fleet.clock.wall())[:7]
         market = node.labels.get("rented") or node.labels.get("market") or ""
-        for job in status.jobs:
-            if job.state in RUNNING:
-                name = clean(job.name, limit=64)
-                ledger.add_work(Work(job.uid, name, node.pool or "", market, month, seconds))
+        works = [
+            Work(job.uid, clean(job.name, limit=64), node.pool or "", market, month, seconds)
+            for job in status.jobs
+            if job.state in RUNNING
+        ]
+        if works:
+            ledger.add_work(works)
 
     def _keep_job(self, node: str, job: JobStatus, asked_at: float) -> None:
         """A guard's word of a job; an older incarnation never overwrites what is known of a newer one."""

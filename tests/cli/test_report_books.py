@@ -17,7 +17,7 @@ def books(home: Path) -> None:
     state.mkdir(parents=True, mode=0o700)
     ledger = SqliteLedger(state / "ledger.db")
     pool = "aws/r-1/big/linux"
-    ledger.add_work(Work("u" * 20, "train", pool, "", "2026-11", 24 * 3600 + 1440))
+    ledger.add_work([Work("u" * 20, "train", pool, "", "2026-11", 24 * 3600 + 1440)])
     for number in range(3):
         ledger.put_reclaim(
             Reclaim(

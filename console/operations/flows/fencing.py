@@ -29,6 +29,8 @@ class Fencer:
 
     def act(self, poller: Poller, *, store_answers: bool) -> None:
         """Begin to turn off what is due now; `poller` holds what is known of every node."""
+        if not any(each.node.on_unreachable == "terminate" for each in poller.known.values()):
+            return
         found = to_fence(self._suspects(poller), store_answers=store_answers)
         if found.held_back:
             self.alert("fence", f"no silent node is turned off: {found.held_back}")

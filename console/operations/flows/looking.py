@@ -181,12 +181,11 @@ class Looking:
 
     def _zombies(self) -> list[float]:
         now, ages = self.fleet.clock.wall(), []
-        for _, event in self.fleet.ledger.events(limit=500):
-            if event.kind == "job.zombie":
-                try:
-                    ages.append(max(0.0, now - parse_utc(event.time)))
-                except ReprieveError:
-                    ages.append(0.0)
+        for _, event in self.fleet.ledger.events(limit=100, kind="job.zombie"):
+            try:
+                ages.append(max(0.0, now - parse_utc(event.time)))
+            except ReprieveError:
+                ages.append(0.0)
         return [age for age in ages if age < ZOMBIE_WINDOW_S]
 
     def alert(self, subject: str, text: str) -> None:

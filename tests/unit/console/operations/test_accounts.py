@@ -27,7 +27,7 @@ def ledger(tmp_path: Path) -> SqliteLedger:
 
 def three(ledger: SqliteLedger, **change: object) -> None:
     """The article's day: 24 useful hours, three reclaims of 10 minutes each."""
-    ledger.add_work(WORK)
+    ledger.add_work([WORK])
     for number in range(3):
         ledger.put_reclaim(replace(ONE, key=f"r/{number}", **change))  # type: ignore[arg-type]  # fields by name
 
@@ -84,8 +84,8 @@ def test_a_reclaim_without_running_time_has_no_hours(ledger: SqliteLedger) -> No
 
 def test_groups_add_up(ledger: SqliteLedger) -> None:
     three(ledger)
-    ledger.add_work(replace(WORK, month="2026-12", pool=OTHER, seconds=3600.0))
-    ledger.add_work(replace(WORK, uid="v" * 20, job="other", seconds=7200.0))
+    ledger.add_work([replace(WORK, month="2026-12", pool=OTHER, seconds=3600.0)])
+    ledger.add_work([replace(WORK, uid="v" * 20, job="other", seconds=7200.0)])
     ledger.put_reclaim(replace(ONE, key="r/9", at=DEC, pool=OTHER))
     whole = 24 + 3 * 480 / 3600 + 1 + 2
     for by in ("job", "pool", "month"):
@@ -99,8 +99,8 @@ def test_groups_add_up(ledger: SqliteLedger) -> None:
 
 
 def test_on_demand_fallback_is_paid_in_full(ledger: SqliteLedger) -> None:
-    ledger.add_work(replace(WORK, seconds=36_000.0))
-    ledger.add_work(replace(WORK, market="on_demand", seconds=7200.0))
+    ledger.add_work([replace(WORK, seconds=36_000.0)])
+    ledger.add_work([replace(WORK, market="on_demand", seconds=7200.0)])
     terms = Terms(0.5, on_demand_usd={POOL: 4.0})
     (row,) = accounts(ledger, "job", terms)
     assert row["on_demand_fallback_hours"] == 2.0
@@ -109,7 +109,7 @@ def test_on_demand_fallback_is_paid_in_full(ledger: SqliteLedger) -> None:
 
 
 def test_storage_and_transfer(ledger: SqliteLedger) -> None:
-    ledger.add_work(replace(WORK, seconds=73_000 * 36.0))
+    ledger.add_work([replace(WORK, seconds=73_000 * 36.0)])
     for number in range(4):
         ledger.add_save(SaveMeasure(UID, f"1.{number}", NOV + number, 1.0, 2.0, int(10 * GIB)))
     ledger.put_reclaim(ONE)
@@ -122,15 +122,15 @@ def test_storage_and_transfer(ledger: SqliteLedger) -> None:
 
 
 def test_pools_with_different_prices_and_jobs_with_different_discounts(ledger: SqliteLedger) -> None:
-    ledger.add_work(replace(WORK, seconds=3600.0))
-    ledger.add_work(replace(WORK, pool=OTHER, seconds=3 * 3600.0))
+    ledger.add_work([replace(WORK, seconds=3600.0)])
+    ledger.add_work([replace(WORK, pool=OTHER, seconds=3 * 3600.0)])
     terms = Terms(None, {"train": 0.6}, {POOL: 4.0, OTHER: 8.0})
     (row,) = accounts(ledger, "job", terms)
     assert row["discount"] == 0.6
     assert row["on_demand_usd"] == pytest.approx(4 + 3 * 8)
     (row,) = accounts(ledger, "job", Terms(0.6, on_demand_usd={POOL: 4.0}))
     assert row["on_demand_usd"] is None, "one of its pools has no price"
-    ledger.add_work(replace(WORK, uid="v" * 20, job="other", seconds=3600.0))
+    ledger.add_work([replace(WORK, uid="v" * 20, job="other", seconds=3600.0)])
     months = accounts(ledger, "month", terms)
     assert months[0]["discount"] is None, "its jobs do not agree"
 
@@ -163,7 +163,7 @@ def test_an_older_ledger_gets_the_new_table(tmp_path: Path) -> None:
         connection.execute("DROP TABLE work")
     connection.close()
     again = SqliteLedger(path)
-    again.add_work(WORK)
-    again.add_work(WORK)
+    again.add_work([WORK])
+    again.add_work([WORK])
     assert again.work() == [replace(WORK, seconds=2 * WORK.seconds)]
     again.close()
