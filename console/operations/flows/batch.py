@@ -17,6 +17,7 @@ from console.operations.common.forcing import forced
 from console.operations.common.locate import check_protected
 from console.operations.common.witness import gather
 from console.operations.decide.batch import BatchItem, order
+from console.operations.decide.loss import why_no_proof, word_hint
 from console.operations.fleet import Fleet
 from console.operations.flows.restore import Restored, RestoreWish, restore
 
@@ -43,13 +44,19 @@ def begin(fleet: Fleet, items: list[BatchItem], **arguments: Any) -> str:
     return runs.open_run(fleet, "batch", planned, **arguments).id
 
 
-async def plan(fleet: Fleet, items: list[BatchItem]) -> list[dict[str, Any]]:
-    """What a batch would do now, nothing changed: one row an item with checkpoint, node, and what stands in the way."""
+async def plan(fleet: Fleet, items: list[BatchItem], *, refusals: bool = False) -> list[dict[str, Any]]:
+    """What a batch would do now, nothing changed: one row an item with checkpoint, node, and what stands in the way.
+
+    With `refusals` a row's `refused` holds message and hint where there is no proof of death now.
+    """
 
     async def one(item: BatchItem) -> dict[str, Any]:
         row: dict[str, Any] = {"job": item.job, "checkpoint": item.checkpoint, "node": None, "reason": ""}
         try:
-            row.update(await _preview(fleet, fleet.job(item.job), item))
+            found = await _preview(fleet, fleet.job(item.job), item)
+            if not refusals:
+                found.pop("refused", None)
+            row.update(found)
         except ReprieveError as error:
             row["reason"] = error.message
         return row
@@ -60,20 +67,29 @@ async def plan(fleet: Fleet, items: list[BatchItem]) -> list[dict[str, Any]]:
 async def _preview(fleet: Fleet, job: Job, item: BatchItem) -> dict[str, Any]:
     check_protected(job)
     evidence = await gather(fleet, job)
+    target = evidence.running.target if evidence.running is not None else None
+    refused = None
+    if evidence.running is not None and evidence.proof is None:
+        why = why_no_proof(job.name, target, evidence.verdict, evidence.guard)
+        refused = (why, word_hint(job.name, evidence.guard, item.to, item.checkpoint))
     if evidence.guard.word == "running":
-        return {"node": evidence.running.target if evidence.running else None, "reason": "runs already"}
+        return {"node": target, "reason": "runs already", "refused": refused}
     saves = await fleet.blocking(fleet.truth(job).saves, job.uid, fleet.job_key(job.uid))
     wanted = next(
         (s for s in saves if s.usable and not s.orphan and item.checkpoint in (None, s.checkpoint)), None
     )
     if wanted is None:
         return {"reason": "no usable checkpoint"}
+    silent = {}
+    if target is not None and evidence.status is None and evidence.verdict.state != "not_ready":
+        silent = {target: f"{evidence.verdict.state}: {evidence.verdict.reason}"}  # it was just asked
     force = forced(item.force, default="batch")
-    placement = await find_place(fleet, job, wanted.fingerprint, to=item.to, exclude={}, force=force)
+    placement = await find_place(fleet, job, wanted.fingerprint, to=item.to, exclude=silent, force=force)
     reason = "" if evidence.proof is not None or evidence.running is None else "no proof of death yet"
     return {
         "checkpoint": wanted.checkpoint,
         "node": placement.node,
+        "refused": refused,
         "reason": reason if placement.node is not None else placement.explain(),
     }
 

@@ -8,7 +8,7 @@ from backends.ids import new_nonce
 from backends.ledger.locks import only_runner
 from console.operations.common.runs import Notebook
 from console.operations.common.witness import Evidence, gather, proof_document
-from console.operations.decide.loss import why_no_proof
+from console.operations.decide.loss import why_no_proof, word_hint
 from console.operations.decide.restore import Observed, Step, next_step
 from console.operations.fleet import Fleet
 from console.operations.flows.asking import POLL_S, Asking
@@ -119,9 +119,7 @@ class _Restore(Choosing, Asking, Ending):
 
     def refuse(self, evidence: Evidence) -> None:
         node, name = (evidence.running.target if evidence.running else None), self.job.name
-        hint = f"if you know that it is dead: reprieve jobs restore {name} --i-know-it-is-dead {name}"
-        if evidence.guard.word in ("running", "restoring"):
-            hint = f"to run it elsewhere: reprieve jobs move {name} --to NODE"
+        hint = word_hint(name, evidence.guard, self.wish.to, self.wish.checkpoint)
         raise NoProofError(why_no_proof(name, node, evidence.verdict, evidence.guard), hint=hint)
 
     # -- taking over ----------------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ class RestoreWish:
     max_tries: int = 3
     notice: bool | None = None
     notice_s: float | None = None
+    wait: bool = True  # False: leave once a guard has begun; the same command goes on later
     hearing: Hearing | None = None  # who knows which nodes answer; None: every node is asked
 
 
