@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from backends.clock import format_utc
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from console.operations.fleet import Fleet
     from console.operations.view import FleetView
 
+WAIT_S = 5.0  # a node's answer; a little more than one status call may take
+TELL_S = 1.5  # then it is told what is waited for
 _AT_REST = ("unprotected", "stopped", "finished")
 
 
@@ -22,7 +25,12 @@ def look(invocation: Invocation) -> tuple[FleetView, dict[str, dict[str, str]]]:
     async def work(fleet: Fleet) -> tuple[FleetView, dict[str, dict[str, str]]]:
         observer = Observer(fleet)
         try:
-            view = await observer.view(wait_s=6.0)
+            looking = asyncio.create_task(observer.view(wait_s=WAIT_S, facts=False))
+            await asyncio.wait({looking}, timeout=TELL_S)
+            if not looking.done():
+                silent = ", ".join(observer.poller.waited_for()[:5]) or "the store"
+                invocation.progress(f"waiting for {silent}, at most {WAIT_S:.0f} s")
+            view = await looking
         finally:
             await observer.close()
         return view, {name: dict(node.labels) for name, node in fleet.records.nodes().items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field, replace
 from typing import get_args
 
@@ -51,11 +52,11 @@ class Observer:
         self.store = StoreKnown()
         self.facts: dict[str, tuple[float, dict[str, str]]] = {}
 
-    async def view(self, wait_s: float = 3.0) -> FleetView:
-        """The fleet now."""
-        known = await self.poller.look(wait_s)
-        await self.ask_store()
-        await self._ask_facts(known)
+    async def view(self, wait_s: float = 3.0, *, facts: bool = True) -> FleetView:
+        """The fleet now; nodes and store are asked at the same time. `facts`: one node's facts too, for detail panes."""
+        known, _ = await asyncio.gather(self.poller.look(wait_s), self.ask_store())
+        if facts:
+            await self._ask_facts(known)
         return self.build(known)
 
     async def close(self) -> None:

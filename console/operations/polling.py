@@ -119,6 +119,10 @@ class Poller:
             Witness(silence, answered, known.cloud, known.node.cordoned, known.missing), self.limits
         )
 
+    def waited_for(self) -> list[str]:
+        """Nodes whose answer is still awaited, by name."""
+        return sorted(name for name, task in self._tasks.items() if not task.done())
+
     def heard(self) -> dict[str, tuple[NodeStatus | None, NodeVerdict]]:
         """Each node's newest status and what it makes of the node, for those who would ask it again."""
         return {
