@@ -15,7 +15,7 @@ from backends.fakes.world import FakeWorld
 from backends.records.job import Job
 from console.operations.decide.loss import Limits, NodeVerdict, Proof, Witness
 from console.operations.fleet import Fleet
-from tests.support.batches import play_batch
+from tests.support.seeded_batches import play_batch
 from tests.support.operations import MemoryBook
 from tests.support.simulation import Violation, play, play_range
 
