@@ -7,6 +7,7 @@ skipped tier is a failure. Exit status: 0 when every tier that ran passed and ev
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -57,6 +58,9 @@ def main() -> int:
     if plan not in PLANS:
         print(f"tests/run.py: one of {', '.join(PLANS)} expected, found {plan!r}", file=sys.stderr)
         return 2
+    signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # a shell's background job begins with it ignored
     expected = set(filter(None, os.environ.get("REPRIEVE_EXPECT_TIERS", "").split(",")))
     environment = {key: value for key, value in os.environ.items() if not key.startswith("REPRIEVE_")}
     for name in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "COLUMNS", "LINES"):

@@ -22,7 +22,7 @@ from backends.clock import Clock
 from backends.engines.launch import Launched, identify, launch
 from backends.engines.open_files import capture, plan_capture, read_mounts
 from backends.engines.port import Process, RestoreRequest, Saved, SaveRequest, Verdict, alive
-from backends.engines.proc import Tree, read_tree, status_fields, tree_pids
+from backends.engines.proc import Tree, read_stat, read_tree, status_fields, tree_pids
 from backends.engines.system import trees
 from backends.engines.system.images import tighten
 from backends.engines.system.places import incarnation, remember, remove_empty, scratch_plan, told
@@ -328,12 +328,13 @@ class SignalEngine:
             raise EngineError(
                 f"{shlex.join(job['argv'])[:120]} could not be started: {clean(error)}"
             ) from None
-        process = identify(child.pid)
+        stat = read_stat(child.pid)  # not reaped yet: there even when it has ended already
         try:
-            if process is None:
+            if stat is None:
                 raise EngineError(
                     f"the job ended at once with exit code {child.wait()}", hint=f"see {output}"
                 )
+            process = Process(child.pid, stat.start_ticks)
             try:
                 trees.prove_life(process, self.clock)
             except EngineError:

@@ -32,6 +32,7 @@ class FakeNode(SmallVerbs):
     installed: bool = True
     dead: bool = False  # reclaimed: everything on it is gone
     partitioned: bool = False  # silent to the console, alive
+    answers_in_s: float = 0.0  # a call with a shorter time-out finds it silent
     store_away: bool = False  # cannot reach the store
     notice: NoticeState = "none"
     notice_deadline_s: float | None = None
@@ -58,8 +59,10 @@ class FakeNode(SmallVerbs):
         self.calls.append(verb)
         if self.dead or not self.installed:
             raise UnreachableError(f"node {self.name}: connection refused")
-        if self.partitioned:
-            await asyncio.sleep(timeout_s)
+        if self.answers_in_s:
+            await asyncio.sleep(min(self.answers_in_s, timeout_s))
+        if self.partitioned or self.answers_in_s > timeout_s:
+            await asyncio.sleep(max(0.0, timeout_s - self.answers_in_s))
             raise UnreachableError(f"node {self.name}: no answer in {timeout_s:.0f} s")
         known = {
             "status": self.status, "facts": self.answer_facts, "events": self.answer_events, "acknowledge": self.acknowledge,

@@ -1,4 +1,4 @@
-"""What operations ask of a ledger; SQLite answers now, another database can later."""
+"""What operations ask of a ledger; SQLite or PostgreSQL answers."""
 
 from __future__ import annotations
 
@@ -38,6 +38,10 @@ class Journal(Protocol):
 
     def items(self, run: str) -> list[Item]:
         """The items of a run in their order."""
+        ...
+
+    def find_item(self, run: str, item: str) -> Item | None:
+        """One item as it is now, or None."""
         ...
 
     def intend(self, run: str, item: str, step: str, data: dict[str, Any], at: float) -> None:

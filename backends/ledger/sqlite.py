@@ -1,146 +1,69 @@
-"""The ledger on SQLite: events, current state, reclaims, saves, observed hours, typed words, the journal."""
+"""The ledger in one SQLite file."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
-from backends.ledger.journal import SqliteJournal, pack
-from backends.ledger.records import JobCurrent, NodeSeen, Reclaim, SaveMeasure, Word, Work
-from backends.records.event import Event
+from backends.ledger import schema
+from backends.ledger.history import SqlLedger
 
 
-class SqliteLedger(SqliteJournal):
+class SqliteDatabase:
+    """One file, one connection, one writer at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = threading.RLock()
+        self._connection = schema.connect(path)
+        self._durable = True  # schema.connect sets synchronous=FULL
+
+    def execute(self, statement: str, values: tuple[object, ...] = ()) -> int:
+        """Run a statement of the transaction under way; returns how many rows it changed."""
+        return self._connection.execute(statement, values).rowcount
+
+    @contextmanager
+    def writing(self, *, durable: bool = True) -> Iterator[SqliteDatabase]:
+        """See `Database`."""
+        with self._lock:
+            try:
+                if durable is not self._durable:
+                    self._connection.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
+                    self._durable = durable
+                self._connection.execute("BEGIN IMMEDIATE")
+                yield self
+                self._connection.execute("COMMIT")
+            except BaseException as error:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                if isinstance(error, sqlite3.Error):
+                    raise schema.unreadable(self.path, error) from None
+                raise
+
+    def rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
+        """See `Database`."""
+        with self._lock:
+            try:
+                return list(self._connection.execute(query, values))
+            except sqlite3.Error as error:
+                raise schema.unreadable(self.path, error) from None
+
+    def stamp(self) -> object | None:
+        """See `Database`."""
+        return int(self.rows("PRAGMA data_version")[0][0])
+
+    def close(self) -> None:
+        """Close the connection."""
+        with self._lock:
+            self._connection.close()
+
+
+class SqliteLedger(SqlLedger):
     """History and current state of one fleet in one file."""
 
-    _jobs: tuple[tuple[int, int], dict[str, JobCurrent]] | None = None
-    _jobs_written = 0
-
-    def add_event(self, event: Event) -> bool:
-        """Keep an event; False when one of this id is there already."""
-        with self._writing() as connection:
-            cursor = connection.execute(
-                "INSERT OR IGNORE INTO events (id, time, kind, node, job, text, data) VALUES (?,?,?,?,?,?,?)",
-                (event.id, event.time, event.kind, event.node, event.job, event.text, pack(event.data)),
-            )
-            return cursor.rowcount == 1
-
-    def events(
-        self, *, limit: int = 500, after: int = 0, job: str | None = None, kind: str | None = None
-    ) -> list[tuple[int, Event]]:
-        """The newest `limit` events after number `after`, of this job and kind, oldest first, with their numbers."""
-        rows = self._rows(
-            "SELECT * FROM events WHERE number > ? AND (? IS NULL OR job = ?) AND (? IS NULL OR kind = ?)"
-            " ORDER BY number DESC LIMIT ?",
-            after,
-            job,
-            job,
-            kind,
-            kind,
-            limit,
-        )
-        return [
-            (row[0], Event(row[1], row[2], row[3], row[4], row[5], row[6], json.loads(row[7])))
-            for row in reversed(rows)
-        ]
-
-    def put_job(self, job: JobCurrent) -> None:
-        """Keep the current state of a job."""
-        with self._writing(durable=False) as connection:
-            connection.execute(
-                "INSERT OR REPLACE INTO jobs VALUES (?,?,?)", (job.uid, job.name, pack(job.__dict__))
-            )
-            self._jobs_written += 1
-
-    def jobs(self) -> dict[str, JobCurrent]:
-        """Current states by uid; read again only after somebody wrote."""
-        stamp = self._stamp()
-        if self._jobs is None or self._jobs[0] != stamp:
-            rows = self._rows("SELECT * FROM jobs")
-            self._jobs = (stamp, {row[0]: JobCurrent(**json.loads(row[2])) for row in rows})
-        return dict(self._jobs[1])
-
-    def _stamp(self) -> tuple[int, int]:
-        """Changes when another connection has committed, and when this one has written a job."""
-        return int(self._rows("PRAGMA data_version")[0][0]), self._jobs_written
-
-    def forget_job(self, uid: str) -> None:
-        """Drop a job's current state; its history stays."""
-        with self._writing(durable=False) as connection:
-            connection.execute("DELETE FROM jobs WHERE uid = ?", (uid,))
-            self._jobs_written += 1
-
-    def put_node(self, node: NodeSeen) -> None:
-        """Keep a node's last answer."""
-        with self._writing(durable=False) as connection:
-            connection.execute("INSERT OR REPLACE INTO nodes VALUES (?,?)", (node.name, pack(node.__dict__)))
-
-    def nodes(self) -> dict[str, NodeSeen]:
-        """Last answers by node name."""
-        return {row[0]: NodeSeen(**json.loads(row[1])) for row in self._rows("SELECT * FROM nodes")}
-
-    def put_reclaim(self, reclaim: Reclaim) -> None:
-        """Keep a reclaim; the same key replaces its earlier record."""
-        with self._writing() as connection:
-            connection.execute(
-                "INSERT OR REPLACE INTO reclaims VALUES (?,?,?,?)",
-                (reclaim.key, reclaim.at, reclaim.uid, pack(reclaim.__dict__)),
-            )
-
-    def reclaims(self) -> list[Reclaim]:
-        """All reclaims, oldest first."""
-        return [
-            Reclaim(**json.loads(row[0]))
-            for row in self._rows("SELECT record FROM reclaims ORDER BY at, key")
-        ]
-
-    def add_save(self, save: SaveMeasure) -> None:
-        """Keep one save's measures; repeating one changes nothing."""
-        with self._writing(durable=False) as connection:
-            connection.execute(
-                "INSERT OR IGNORE INTO saves VALUES (?,?,?,?,?,?)",
-                (save.uid, save.checkpoint, save.at, save.freeze_s, save.upload_s, save.size_bytes),
-            )
-
-    def saves(self, uid: str) -> list[SaveMeasure]:
-        """A job's measured saves, oldest first."""
-        rows = self._rows("SELECT * FROM saves WHERE uid = ? ORDER BY at, checkpoint", uid)
-        return [SaveMeasure(*row) for row in rows]
-
-    def add_observed(self, node: str, pool: str, seconds: float) -> None:
-        """Add observed running time of a node."""
-        with self._writing(durable=False) as connection:
-            connection.execute(
-                "INSERT INTO observed VALUES (?,?,?) ON CONFLICT (node, pool) DO UPDATE"
-                " SET seconds = seconds + excluded.seconds",
-                (node, pool, seconds),
-            )
-
-    def observed_hours(self) -> dict[str, float]:
-        """Observed node-hours by pool."""
-        rows = self._rows("SELECT pool, sum(seconds) FROM observed GROUP BY pool ORDER BY pool")
-        return {row[0]: row[1] / 3600 for row in rows}
-
-    def add_work(self, works: Iterable[Work]) -> None:
-        """Add running time of jobs; the same job, pool, market and month are summed."""
-        with self._writing(durable=False) as connection:
-            connection.executemany(
-                "INSERT INTO work VALUES (?,?,?,?,?,?) ON CONFLICT (uid, pool, market, month) DO UPDATE"
-                " SET seconds = seconds + excluded.seconds, job = excluded.job",
-                [(w.uid, w.job, w.pool, w.market, w.month, w.seconds) for w in works],
-            )
-
-    def work(self) -> list[Work]:
-        """All running time, by job, pool, market and month."""
-        return [Work(*row) for row in self._rows("SELECT * FROM work ORDER BY job, uid, pool, market, month")]
-
-    def add_word(self, word: Word) -> None:
-        """Keep the operator's typed word."""
-        with self._writing() as connection:
-            connection.execute("INSERT INTO words (record) VALUES (?)", (pack(word.__dict__),))
-
-    def words(self) -> list[Word]:
-        """All typed words, oldest first."""
-        rows: list[tuple[Any, ...]] = self._rows("SELECT record FROM words ORDER BY number")
-        return [Word(**json.loads(row[0])) for row in rows]
+    def __init__(self, path: Path) -> None:
+        super().__init__(SqliteDatabase(path))

@@ -30,6 +30,7 @@ from backends.practice.birth import run_in_own_namespaces
 from backends.practice.fleet import DEFAULT_POOL
 from backends.practice.layout import Layout
 from backends.practice.processes import Process
+from backends.practice.rehearsed import examples
 from backends.xdg import base, private
 
 _STOP_S = 60.0  # a hundred hosts take a while to tear down
@@ -143,7 +144,7 @@ def start(
             private(path)
         argv = [
             f"--directory={layout.directory}", f"--mode={chosen}", f"--reason={reason}", f"--hosts={hosts}",
-            f"--cache={place}", f"--pool={pool}", *(f"--bind={path}" for path in (*binds, *_examples())),
+            f"--cache={place}", f"--pool={pool}", *(f"--bind={path}" for path in (*binds, examples())),
         ]  # fmt: skip
         running = _spawn(layout, chosen, argv, lock, clock, timeout_s)
     except (KeyboardInterrupt, SystemExit):  # the user's own wish: no log is needed to see why
@@ -310,13 +311,6 @@ def _take_lock(layout: Layout, clock: Clock) -> int:
                 hint="end it with: reprieve practice down",
             ) from None
         return lock
-
-
-def _examples() -> tuple[Path, ...]:
-    """The example jobs' directory, in a checkout or in an installed package."""
-    here = Path(__file__).resolve()
-    places = (here.parents[2] / "examples", here.parent / "examples")
-    return tuple(path for path in places if path.is_dir())[:1]
 
 
 @contextlib.contextmanager

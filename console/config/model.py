@@ -32,6 +32,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("context", "text", "which named settings to use", "default", in_context=False),
     Setting("fleet", "path", "TOML file or directory with nodes, jobs and pools"),
     Setting("store", "text", "default store URL of the fleet"),
+    Setting("ledger", "text", "postgresql:// URL of a ledger that several controllers share"),
     Setting("state_directory", "path", "directory of ledger and keys (0700)"),
     Setting("cache_directory", "path", "directory of feeds and unpacked tools"),
     Setting(

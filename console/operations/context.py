@@ -17,11 +17,11 @@ class Context:
     production: bool = False  # every confirmation one tier up
     read_only: bool = False
     store: str | None = None  # the fleet's default store URL
+    ledger: str | None = None  # postgresql:// URL of a ledger that controllers share; None: a file in `state`
     practice_socket: Path | None = None  # control socket of a running practice fleet, its fake cloud
 
 
-# Files inside `state`, in one place.
-LEDGER = "ledger.db"
+# Files inside `state`, in one place (the ledger's own: backends.ledger.open).
 KEYS = "keys"
 FLEET_KEY = "fleet.key"
 KNOWN_HOSTS = "known_hosts"

@@ -40,6 +40,7 @@ def build_context(settings: Settings) -> Context:
         production=settings.flag("production"),
         read_only=settings.flag("read_only"),
         store=settings.text("store"),
+        ledger=settings.text("ledger"),
         practice_socket=_practice_socket(),
     )
 
@@ -77,6 +78,7 @@ def _practice(settings: Settings) -> Context:
         cache=_path(settings, "cache_directory") or base("CACHE"),
         read_only=settings.flag("read_only"),
         store=_text(document, "store", path),
+        ledger=settings.text("ledger"),
         practice_socket=Path(_text(document, "socket", path)),
     )
 

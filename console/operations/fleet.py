@@ -13,6 +13,7 @@ from backends.clouds.port import Cloud, InstanceState
 from backends.errors import CredentialsError, NotFoundError, UnreachableError, UsageError
 from backends.ids import new_nonce
 from backends.inventory.model import Renting
+from backends.ledger.locks import Locks
 from backends.ledger.port import Ledger
 from backends.nodes.port import NodeLink
 from backends.records import strict
@@ -134,6 +135,7 @@ class Fleet:
     context: Context
     clock: Clock
     ledger: Ledger
+    locks: Locks
     records: Records
     links: Links
     cloud_of: Callable[[Node], Cloud | None]
@@ -263,6 +265,7 @@ class Fleet:
         return await self.installer.pin(node)
 
     async def close(self) -> None:
-        """Close connections and ledger."""
+        """Close connections, ledger and locks."""
         await self.links.close()
         self.ledger.close()
+        self.locks.close()

@@ -79,16 +79,15 @@ def kinds_of(inputs: PlanInputs, bill: Bill) -> tuple[Exposure, ...]:
 def wall_deviation(inputs: PlanInputs, bill: Bill) -> float:
     """Standard deviation of the wall time, hours; infinite for a plan that never finishes.
 
-    With L the count is generalised Poisson, of variance λH/(1 - λL)³.
+    With L the count is generalised Poisson, of variance λH/(1 - λL)³ = r (billed/H)²: 1 - λL = H/billed cannot cancel.
     """
-    rate, lost = bill.rate_per_hour, inputs.effective_lost_hours
+    lost = inputs.effective_lost_hours
     if bill.never_finishes:
         return math.inf
     if lost is not None and not inputs.no_resume:
-        return (lost + inputs.effective_wait_hours) * math.sqrt(
-            rate * inputs.hours / (1.0 - rate * lost) ** 3
-        )
-    return deviation(kinds_of(inputs, bill), rate, inputs.effective_wait_hours)
+        spread = math.sqrt(bill.reclaims) * bill.billed_hours / inputs.hours
+        return (lost + inputs.effective_wait_hours) * spread
+    return deviation(kinds_of(inputs, bill), bill.rate_per_hour, inputs.effective_wait_hours)
 
 
 def bill_of_reclaims(inputs: PlanInputs, reclaims: float, interval: float | None) -> Bill:

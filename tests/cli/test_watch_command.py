@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from backends.ledger.locks import only_runner
+from backends.ledger.locks import FileLocks
 from tests.support.cli import MAIN, ROOT, clean_environment, reprieve
 
 
@@ -43,7 +43,7 @@ def test_a_channel_that_fails_is_exit_1_and_none_is_exit_2(tmp_path: Path) -> No
 
 
 def test_a_second_controller_here_is_refused(tmp_path: Path) -> None:
-    with only_runner(tmp_path / "state" / "reprieve" / "locks", "watch", "watch"):
+    with FileLocks(tmp_path / "state" / "reprieve" / "locks").only_runner("watch", "watch"):
         done = reprieve(tmp_path, "watch", "-o", "ndjson")
     assert done.code == 7
     assert "the controller of default is being worked on" in done.err
@@ -76,5 +76,5 @@ def test_install_shows_everything_first_and_a_running_one_is_left_alone(tmp_path
     assert "reprieve-watch.service" in done.err
     done = reprieve(tmp_path, "watch", "install", "--form", "cron", "--program", str(program), "--dry-run")
     assert "@reboot setsid" in done.err
-    with only_runner(tmp_path / "state" / "reprieve" / "locks", "watch", "watch"):
+    with FileLocks(tmp_path / "state" / "reprieve" / "locks").only_runner("watch", "watch"):
         assert reprieve(tmp_path, "watch", "--if-not-running").code == 0

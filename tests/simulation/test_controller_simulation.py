@@ -15,8 +15,8 @@ from backends.fakes.world import FakeWorld
 from backends.records.job import Job
 from console.operations.decide.loss import Limits, NodeVerdict, Proof, Witness
 from console.operations.fleet import Fleet
-from tests.support.seeded_batches import play_batch
 from tests.support.operations import MemoryBook
+from tests.support.seeded_batches import play_batch
 from tests.support.simulation import Violation, play, play_range
 
 SEEDS = int(os.environ.get("REPRIEVE_SEEDS", "2000"))

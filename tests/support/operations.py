@@ -17,6 +17,7 @@ from backends.fakes.node import FakeNode
 from backends.fakes.world import FakeWorld
 from backends.ids import CheckpointId
 from backends.inventory.model import Renting
+from backends.ledger.locks import FileLocks
 from backends.ledger.sqlite import SqliteLedger
 from backends.nodes.port import NodeLink
 from backends.records import strict
@@ -375,6 +376,7 @@ class Practice:
             context,
             self.clock,
             SqliteLedger(context.state / "ledger.db"),
+            FileLocks(context.state / "locks"),
             self.records,
             FakeLinks(self.nodes),
             cloud_of,

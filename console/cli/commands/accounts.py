@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from backends.clouds.prices_file import read_prices
 from backends.errors import UsageError
-from backends.ledger.sqlite import SqliteLedger
+from backends.ledger.open import open_ledger
 from console.operations.accounts import Expected, Terms, accounts, expected_of
-from console.operations.context import LEDGER
 
 if TYPE_CHECKING:
     from backends.ledger.port import Ledger
@@ -47,7 +46,7 @@ def run(invocation: Invocation) -> int:
     terms = _terms(invocation, jobs)
     span = typed.get("since")
     since = None if span is None else invocation.clock.wall() - span
-    ledger = SqliteLedger(context.state / LEDGER)
+    ledger = open_ledger(context.state, context.ledger)
     try:
         expected = {
             name: _expected(ledger, job, _published(invocation, pools.get(job.node)))

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from backends.errors import UsageError
-from backends.ledger.sqlite import SqliteLedger
+from backends.ledger.open import open_ledger
 from console.operations.accounting import report
-from console.operations.context import LEDGER
 from planner.quantities import format_duration, format_fraction
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ def run(invocation: Invocation) -> int:
 
         return accounts.run(invocation)
     span = arguments.get("since")
-    ledger = SqliteLedger(context.state / LEDGER)
+    ledger = open_ledger(context.state, context.ledger)
     try:
         document = report(
             ledger,

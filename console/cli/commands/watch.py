@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from backends.errors import ReprieveError, StillRunningError, UsageError
-from backends.ledger.locks import only_runner
+from backends.ledger.locks import FileLocks
 from console.cli.session import on_fleet
 from console.operations.flows.watch import Watch
 from console.operations.hooks.news import News, Postman
@@ -52,7 +52,7 @@ def run(invocation: Invocation) -> int:
         text = f"watching {fleet.context.name} every {every_s:g} s; Ctrl-C stops watching, jobs stay under their guards"
         what = f"the controller of {fleet.context.name}"
         try:
-            with only_runner(fleet.context.state / "locks", "watch", what):
+            with FileLocks(fleet.context.state / "locks").only_runner("watch", what):  # one a machine
                 watch.say(text, kind="watch.started")
                 async with contextlib.AsyncExitStack() as stack:
                     if place is not None or port is not None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from backends.clock import parse_utc
 from backends.errors import UsageError
 from backends.inventory.load import load
-from console.operations.context import LEDGER
+from backends.ledger.open import FILE, open_ledger
 
 if TYPE_CHECKING:
     from backends.inventory.model import Inventory
@@ -40,11 +40,9 @@ def of_job(invocation: Invocation, name: str, typed: Values) -> Known:
     sources = dict.fromkeys(values, f"record of job {name}")
     node = fleet.nodes.get(job.node)
     pool = None if node is None else node.pool
-    ledger = invocation.context.state / LEDGER
-    if ledger.exists():
-        from backends.ledger.sqlite import SqliteLedger
-
-        with_ledger = SqliteLedger(ledger)
+    context = invocation.context
+    if context.ledger is not None or (context.state / FILE).exists():
+        with_ledger = open_ledger(context.state, context.ledger)
         try:
             for more, said in (_costs(with_ledger, job, typed), _history(with_ledger, fleet, pool, typed)):
                 values |= more

@@ -10,7 +10,7 @@ from backends.errors import ReprieveError, UsageError
 from backends.records.job import Job
 from backends.records.node import Node
 from backends.records.status import NodeStatus
-from console.operations.common.witness import ENDED, ask_node
+from console.operations.common.witness import ENDED, PATIENT_S, STATUS_S, ask_node
 from console.operations.decide.loss import NodeVerdict
 from console.operations.decide.placement import Candidate, GateAnswer, Placement, place, why_not
 from console.operations.fleet import Fleet
@@ -37,9 +37,10 @@ async def candidate(
     fingerprint: dict[str, Any],
     force: dict[str, str],
     known: tuple[NodeStatus | None, NodeVerdict] | None = None,
+    timeout_s: float = STATUS_S,
 ) -> Candidate:
     """One node as placement sees it: its guard's status (asked now, unless `known`), its facts through the gate."""
-    status, verdict = known or await ask_node(fleet, node)
+    status, verdict = known or await ask_node(fleet, node, timeout_s=timeout_s)
     if status is None or verdict.state in ("late", "unreachable", "lost", "not_ready"):
         return Candidate(node.name, verdict.state, verdict.reason, node.pool, None)
     live = frozenset(each.uid for each in status.jobs if each.state not in ENDED)
@@ -82,22 +83,35 @@ async def find_place(
 
     With `hearing`, nodes that are not `ok` are not asked, and of the others only as many, least loaded first, as it
     takes to find one that fits: a fleet of a thousand nodes is not asked a thousand times. `reserve` counts the job on
-    its node from now on, also before its guard shows it, so that restores at the same time spread.
+    its node from now on, also before its guard shows it, so that restores at the same time spread. When nothing fits,
+    nodes that gave no answer are asked once more with patience: a node under load is not gone.
     """
     nodes = fleet.records.nodes()
     home = nodes.get(job.node)
     home_pool = None if home is None else home.pool
     asked = [nodes[to]] if to in nodes else [node for name, node in nodes.items() if name not in exclude]
-    found: list[Candidate] = []
-    if hearing is None:
-        found += await asyncio.gather(*(candidate(fleet, node, job, fingerprint, force) for node in asked))
-    else:
-        found += await _likeliest(fleet, job, fingerprint, force, asked, hearing.heard(), to, home_pool)
-    counted = [_counted(fleet, job, each) for each in found]
     skipped = [
         Candidate(name, "ok", pool=nodes[name].pool) for name in exclude if name in nodes and name != to
     ]
-    chosen = place([*counted, *skipped], to=to, policy=job.restore, home_pool=home_pool, exclude=exclude)
+
+    def choose(found: dict[str, Candidate]) -> Placement:
+        counted = [_counted(fleet, job, each) for each in found.values()]
+        return place([*counted, *skipped], to=to, policy=job.restore, home_pool=home_pool, exclude=exclude)
+
+    found: dict[str, Candidate] = {}
+    if hearing is not None:
+        heard = await _likeliest(fleet, job, fingerprint, force, asked, hearing.heard(), to, home_pool)
+        chosen = choose({each.name: each for each in heard})
+    else:
+        for timeout_s in (STATUS_S, PATIENT_S):
+            answers = await asyncio.gather(
+                *(candidate(fleet, node, job, fingerprint, force, timeout_s=timeout_s) for node in asked)
+            )
+            found |= {each.name: each for each in answers}
+            chosen = choose(found)
+            asked = [nodes[each.name] for each in found.values() if each.state in ("late", "unreachable")]
+            if chosen.node is not None or not asked:
+                break
     if reserve:
         fleet.placing.pop(job.uid, None)
         if chosen.node is not None:

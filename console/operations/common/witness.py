@@ -18,7 +18,10 @@ from console.operations.fleet import Fleet
 from console.operations.truth import EpochView, LineageView
 
 QUICK_S = 1.5  # a node whose provider says that it ended is not waited for any longer
-STATUS_S = 5.0  # silence proves nothing, so there is no use in waiting long for it
+STATUS_S = 5.0  # silence proves nothing, so there is no use in waiting long for it ...
+PATIENT_S = (
+    20.0  # ... unless a refusal would follow from it: a loaded node may need this long for a handshake
+)
 ENDED = ("stopped", "finished", "failed", "ended_unknown")
 
 
@@ -109,6 +112,20 @@ async def gather(fleet: Fleet, job: Job, failed: dict[int, str] | None = None) -
     running = lineage.running
     if running is None:
         return Evidence(lineage, None, None, NodeVerdict("ok"), GuardWord("absent"), None)
+    evidence = await _hear(fleet, job, lineage, running, failed or {}, STATUS_S)
+    if (
+        evidence.proof is None
+        and evidence.guard.word == "unreachable"
+        and evidence.verdict.state != "not_ready"
+    ):
+        evidence = await _hear(fleet, job, lineage, running, failed or {}, PATIENT_S)
+    return evidence
+
+
+async def _hear(
+    fleet: Fleet, job: Job, lineage: LineageView, running: EpochView, failed: dict[int, str], timeout_s: float
+) -> Evidence:
+    """What the node that `running` names, its provider and the ledger say now."""
     node = fleet.records.nodes().get(running.target or "")
     verdict, guard, job_status = (
         NodeVerdict("unreachable", "not in the fleet any more"),
@@ -116,11 +133,11 @@ async def gather(fleet: Fleet, job: Job, failed: dict[int, str] | None = None) -
         None,
     )
     if node is not None:
-        status, verdict = await ask_node(fleet, node)
+        status, verdict = await ask_node(fleet, node, timeout_s=timeout_s)
         if status is not None:
             job_status = next((each for each in status.jobs if each.uid == job.uid), None)
             guard = guard_word(status, job_status, running)
-    if failed and running.epoch in failed and guard.word not in ("running", "restoring"):
+    if running.epoch in failed and guard.word not in ("running", "restoring"):
         guard = GuardWord("ended", running.guard, running.epoch, fleet.now_text(), failed[running.epoch])
     word = kept_word(fleet, job, running.epoch)
     proof = prove(verdict, guard, epoch=running.epoch, named_guard=running.guard, word=word)

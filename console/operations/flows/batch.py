@@ -1,14 +1,17 @@
-"""Batch restores: a journalled run of items, resumed by observing first; one line an item as it ends."""
+"""Batch restores: a journalled run of items, resumed by observing first; one line an item as it ends.
+
+Several programs may run one batch: each item is worked on by whoever holds its lock, the others tell how it ended.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import asdict
 from typing import Any
 
-from backends.errors import ReprieveError, UsageError
-from backends.ledger.locks import only_runner
+from backends.errors import ReprieveError, StillRunningError, UsageError
 from backends.ledger.records import Item, ItemState
 from backends.records.job import Job
 from console.operations.common import runs
@@ -24,6 +27,7 @@ from console.operations.flows.restore import Restored, RestoreWish, restore
 OnItem = Callable[[dict[str, Any]], None]
 OnStep = Callable[[str], None]
 SCHEMA = "reprieve/batch-item/v1"
+LOOK_S = 1.0  # how often an item that another program works on is looked at
 
 
 def begin(fleet: Fleet, items: list[BatchItem], **arguments: Any) -> str:
@@ -105,34 +109,48 @@ async def proceed(
 ) -> dict[str, Any]:
     """Run, or go on with, every item of a batch that has no end yet; returns the `batch-run` document.
 
-    Items that ended are told again as they ended, so that the output of a resumed run is whole.
+    Items that ended are told again as they ended, so that the output of a resumed run is whole. An item that another
+    program works on is waited for; when that program dies, its lock is free and the item passes on within a second.
 
     Raises:
-        StillRunningError: another reprieve here runs this batch.
         UsageError: there is no such run, or it is no batch.
     """
     if runs.find_run(fleet, run).kind != "batch":
         raise UsageError(f"operation {run} is no batch")
     if max_parallel < 1:
         raise UsageError(f"--max-parallel is {max_parallel}; at least 1 is needed")
-    with only_runner(fleet.context.state / "locks", f"run.{run}", f"batch {run}"):
-        gate = asyncio.Semaphore(max_parallel)
-        failed = asyncio.Event()
+    gate = asyncio.Semaphore(max_parallel)
+    failed = asyncio.Event()
 
-        async def one(item: Item) -> None:
-            if item.state in runs.DONE_STATES or item.state in ("failed", "refused", "cancelled"):
-                on_item(_line(item, item.state, item.reason, item.result))
-                return
+    async def one(item: Item) -> None:
+        while True:
             async with gate:
-                if fail_fast and failed.is_set():
-                    _close(fleet, item, "cancelled", "an earlier item failed", {}, on_item)
-                    return
-                if not await _restore_one(fleet, item, on_item, on_step):
-                    failed.set()
+                ended = await _take(fleet, item, fail_fast and failed.is_set(), on_item, on_step)
+            if ended is not None:
+                break
+            await fleet.clock.pause(LOOK_S)
+        if not ended:
+            failed.set()
 
-        await asyncio.gather(*(one(item) for item in fleet.ledger.items(run)))
-        state = runs.close(fleet, run)
-    return run_document(fleet, run, state)
+    await asyncio.gather(*(one(item) for item in fleet.ledger.items(run)))
+    return run_document(fleet, run, runs.close(fleet, run))
+
+
+async def _take(fleet: Fleet, item: Item, give_up: bool, on_item: OnItem, on_step: OnStep) -> bool | None:
+    """Work on an item unless somebody else does: whether it ended well, None when another program works on it."""
+    with ExitStack() as held:
+        try:
+            held.enter_context(fleet.locks.only_runner(f"item.{item.run}.{item.item}", f"item {item.item}"))
+        except StillRunningError:
+            return None
+        now = fleet.ledger.find_item(item.run, item.item) or item
+        if now.state in runs.DONE_STATES or now.state in ("failed", "refused", "cancelled"):
+            on_item(_line(now, now.state, now.reason, now.result))
+            return now.state in runs.DONE_STATES
+        if give_up:
+            _close(fleet, now, "cancelled", "an earlier item failed", {}, on_item)
+            return True
+        return await _restore_one(fleet, now, on_item, on_step)
 
 
 async def _restore_one(fleet: Fleet, item: Item, on_item: OnItem, on_step: OnStep) -> bool:

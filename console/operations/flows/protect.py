@@ -15,7 +15,6 @@ from backends.errors import (
     UsageError,
 )
 from backends.ids import new_nonce, new_uid
-from backends.ledger.locks import only_runner
 from backends.ledger.records import JobCurrent
 from backends.records import strict
 from backends.records.job import CONTROLLER_ONLY, Job
@@ -97,7 +96,7 @@ async def protect(
         if bad is not None:
             raise bad
     job = await _registered(fleet, job)
-    with only_runner(fleet.context.state / "locks", f"job.{job.uid}", f"job {job.name}"):
+    with fleet.locks.only_runner(f"job.{job.uid}", f"job {job.name}"):
         book = Notebook(fleet, run, item)
         epoch = await _named_epoch(fleet, job, node, book, on_step)
         request = f"{verb}-{job.uid}-{epoch.epoch}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from backends.clock import parse_utc
 from backends.errors import NoProofError, ReprieveError
 from backends.ids import new_nonce
-from backends.ledger.locks import only_runner
 from console.operations.common.runs import Notebook
 from console.operations.common.witness import Evidence, gather, proof_document
 from console.operations.decide.loss import why_no_proof, word_hint
@@ -33,7 +32,7 @@ async def restore(fleet: Fleet, wish: RestoreWish, run: str, item: str, on_step:
         StillRunningError: another reprieve here works on this job.
         ReprieveError: every try failed; the message holds the last reason.
     """
-    with only_runner(fleet.context.state / "locks", f"job.{wish.job.uid}", f"job {wish.job.name}"):
+    with fleet.locks.only_runner(f"job.{wish.job.uid}", f"job {wish.job.name}"):
         try:
             return await _Restore(fleet, wish, Notebook(fleet, run, item), on_step).drive()
         except BaseException:

@@ -13,7 +13,7 @@ from backends.clock import Clock
 from backends.clouds.port import Cloud
 from backends.compat import gate as compat_gate
 from backends.errors import ReprieveError
-from backends.ledger.sqlite import SqliteLedger
+from backends.ledger.open import open_ledger, open_locks
 from backends.nodes.ssh import LinkPool
 from backends.records import strict
 from backends.records.facts import Facts
@@ -22,7 +22,7 @@ from backends.records.node import Node
 from backends.store.open import open_store
 from backends.store.port import ObjectStore
 from backends.xdg import private
-from console.operations.context import KNOWN_HOSTS, LEDGER, Context
+from console.operations.context import KNOWN_HOSTS, Context
 from console.operations.decide.placement import GateAnswer
 from console.operations.fleet import Fleet
 from console.operations.real.installer import SshInstaller
@@ -56,7 +56,8 @@ def open_fleet(context: Context, clock: Clock, role: str = "console", *, version
     return Fleet(
         context,
         clock,
-        SqliteLedger(context.state / LEDGER),
+        open_ledger(context.state, context.ledger),
+        open_locks(context.state, context.ledger),
         records,
         pool,
         _clouds(context, clock),

@@ -79,3 +79,9 @@ def test_absurd_values_name_option_value_and_range(changes: dict[str, Any], word
         evaluate(PlanInputs(**{**base, **changes}))
     assert "is expected" in str(caught.value)
     assert "finite number" in str(caught.value)
+
+
+def test_the_deviation_where_one_less_lambda_l_is_below_a_rounding_error() -> None:
+    plan = evaluate(PlanInputs(hours=1e-12, discount=0.0, reclaims=88.0, lost=63.0))
+    # (L + w) √r billed/H, worked by hand: 63 · √88 · 5544/1e-12
+    assert plan["makespan"]["wall_deviation_hours"] == pytest.approx(63 * 88**0.5 * 5544e12, rel=1e-12)

@@ -164,9 +164,14 @@ def test_whatever_ends_it_leaves_no_process(way: str, tmp_path: Path) -> None:
     running = start(directory, 2, "loopback")
     asyncio.run(run(running, "host-a", ESCAPE))
     assert wait_until(lambda: len(sleepers(directory)) == 1)
-    known = living(directory)
-    known += [found for pid in tree_of(running.daemon.pid) if (found := processes.look(pid))]
-    assert len({item.pid for item in known}) == 4  # daemon, two inits, the one that tried to escape
+
+    def all_of_it() -> list[processes.Process]:
+        mine = [found for pid in tree_of(running.daemon.pid) if (found := processes.look(pid))]
+        return living(directory) + mine
+
+    # daemon, two inits, the one that tried to escape; the shell that started it may take a moment to end
+    assert wait_until(lambda: len({item.pid for item in all_of_it()}) == 4)
+    known = all_of_it()
     if way == "kill daemon":
         os.kill(running.daemon.pid, signal.SIGKILL)
     elif way == "close pipe":

@@ -18,7 +18,6 @@ from backends.errors import (
     UsageError,
 )
 from backends.fakes.clock import run
-from backends.ledger.locks import only_runner
 from backends.records.job import Job
 from console.operations import api
 from console.operations.actions.typed import changes_of, job_of
@@ -327,7 +326,7 @@ def test_a_restore_that_waits_for_nobody_leaves_nothing_running(practice: Practi
     job = start(practice)
     fleet = practice.fleet()
     with (
-        only_runner(fleet.context.state / "locks", f"job.{job.uid}", "job train"),
+        fleet.locks.only_runner(f"job.{job.uid}", "job train"),
         pytest.raises(StillRunningError),
     ):
         act(practice, "jobs restore", name="train", to="n1")
