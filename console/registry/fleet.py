@@ -111,7 +111,7 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         noun="fleet",
         verb="fence",
-        summary="turn a silent machine off and wait for the proof, so that its jobs can come back",
+        summary="turn a silent machine off and wait for the proof of it",
         handler=f"{_HANDLERS}:fence",
         tier=3,
         arguments=(NODE,),

@@ -103,7 +103,7 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         noun="watch",
         verb="install",
-        summary="make the controller a service of this machine: a systemd unit, or crontab lines without systemd",
+        summary="make the controller a service here: a systemd unit, or crontab lines",
         handler="console.cli.commands.watch_service:install",
         tier=2,
         arguments=_SERVICE,
