@@ -34,6 +34,7 @@ _X86 = re.compile(
     r"movdiri|movdir64b|serialize|cldemote|waitpkg|enqcmd|fsgsbase|mwaitx|user_shstk|lwp|cmpccxadd|raoint)\Z"
 )
 _CRIU_FOR_KERNEL = (("6.16", "4.2"), ("6.13", "4.1"))  # kernels from … need CRIU from … (criu issue 2532)
+_LABELLING = frozenset({"apparmor", "selinux", "smack", "tomoyo"})
 _LISTED = 6  # differences named in one message
 
 
@@ -105,7 +106,7 @@ def gate(
         UsageError: an override names no property, has no reason, or cannot help (`arch`, `criu_ready`, `gpu_model`).
     """
     given = overrides or {}
-    _check_overrides(given)
+    check_overrides(given)
     sheet = _Sheet(given)
     self_saved = fingerprint.engine in SELF_SAVED
     _arch(sheet, fingerprint, facts)
@@ -125,7 +126,8 @@ def gate(
     return GateResult(tuple(sheet.rows))
 
 
-def _check_overrides(given: dict[str, str]) -> None:
+def check_overrides(given: dict[str, str]) -> None:
+    """Raise UsageError unless every property of `given` can be set aside and has a reason."""
     for name, reason in given.items():
         if name not in PROPERTIES:
             raise UsageError(f"override of {name!r}: not one of {', '.join(PROPERTIES)}")
@@ -310,6 +312,8 @@ def _gpus(sheet: _Sheet, saved: Fingerprint, here: Facts, self_saved: bool) -> N
     ]
     kinds = [None if text is None else ", ".join(sorted({str(gpu.model) for gpu in group})) or "none"
              for text, group in zip(models, (saved.gpus, here.gpus), strict=True)]  # fmt: skip
+    if kinds[0] is not None and kinds[0] == kinds[1]:  # one name is sold with several memory sizes
+        kinds = _told_apart(kinds, saved.gpus, here.gpus)
     sheet.equal("gpu_model", "GPU model", kinds[0], kinds[1], differs=differs, unknown=differs,
                 advice="; this needs a cold start")  # fmt: skip
     counts = [str(len(saved.gpus)), str(len(here.gpus))]
@@ -319,6 +323,24 @@ def _gpus(sheet: _Sheet, saved: Fingerprint, here: Facts, self_saved: bool) -> N
         sheet.equal("driver", "GPU driver", saved.driver, here.driver, differs="refuse", unknown="refuse",
                     advice="; library file names carry the full version")  # fmt: skip
     _gpu_memory(sheet, saved, here.gpus, differs)
+
+
+def _told_apart(kinds: list[str | None], saved: tuple[Gpu, ...], here: tuple[Gpu, ...]) -> list[str | None]:
+    """The same names with memory size or compute capability behind them, where those are known and differ."""
+
+    def sizes(group: tuple[Gpu, ...]) -> set[str] | None:
+        known = {gpu.memory_bytes for gpu in group}
+        return None if None in known else {_size(size) for size in known if size is not None}
+
+    def capabilities(group: tuple[Gpu, ...]) -> set[str] | None:
+        known = {gpu.compute_capability for gpu in group}
+        return None if None in known else {f"compute capability {one}" for one in known}
+
+    for read in (sizes, capabilities):
+        before, now = read(saved), read(here)
+        if before is not None and now is not None and before != now:
+            return [f"{kinds[0]} ({_list(sorted(before))})", f"{kinds[1]} ({_list(sorted(now))})"]
+    return kinds
 
 
 def _models(gpus: tuple[Gpu, ...]) -> str:
@@ -437,10 +459,12 @@ def _surroundings(sheet: _Sheet, saved: Fingerprint, here: Facts) -> None:
     groups = [None if value is None else f"v{value}" for value in (saved.cgroup_version, here.cgroup_version)]
     sheet.equal("cgroup", "control groups", groups[0], groups[1], differs="warn", unknown="warn",
                 advice="; limits of the job are not carried over")  # fmt: skip
+    # Only modules that label processes: the others (yama, landlock, lockdown …) leave nothing in an image.
     modules = [
-        None if value is None else ",".join(sorted(value)) or "none" for value in (saved.lsm, here.lsm)
+        None if value is None else ",".join(sorted(_LABELLING & set(value))) or "none"
+        for value in (saved.lsm, here.lsm)
     ]
-    sheet.equal("lsm", "security modules", modules[0], modules[1], differs="warn", unknown="warn",
+    sheet.equal("lsm", "security module that labels processes", modules[0], modules[1], differs="warn", unknown="warn",
                 advice="; a profile the job ran under may be missing")  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from backends.records.node import Node
 
@@ -55,4 +55,29 @@ class Cloud(Protocol):
 
     def replace(self, pool: str, token: str) -> Replacement:
         """Ask for one node of `pool`, or look at an earlier request with the same token; creates nothing twice."""
+        ...
+
+
+Market = Literal["spot", "on_demand"]
+
+
+@runtime_checkable
+class Renter(Protocol):
+    """A provider that lends machines for money. Raises UnreachableError or CredentialsError."""
+
+    def rent(self, pool: str, token: str, *, market: Market, max_usd: float) -> Replacement:
+        """As `Cloud.replace`, on this market; `failed` with the reason when it could cost more than `max_usd` in its life."""
+        ...
+
+    def cancel(self, token: str) -> None:
+        """Give a pending request up; a machine that came of it is ended. Unknown tokens are no error."""
+        ...
+
+
+@runtime_checkable
+class Terminator(Protocol):
+    """A provider, or a fence command, that can also end a machine. Raises UnreachableError or CredentialsError."""
+
+    def terminate(self, node: Node) -> None:
+        """Ask that this node's machine be ended, however often; only what `instance` says afterwards is proof."""
         ...

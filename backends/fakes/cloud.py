@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from backends.clock import Clock, format_utc
-from backends.clouds.port import InstanceState, Replacement
+from backends.clouds.port import InstanceState, Market, Replacement
 from backends.errors import UnreachableError
 from backends.records.node import Node
 
@@ -23,6 +23,11 @@ class FakeCloud:
         self.capacity = 1_000_000
         self.delay_s = 5.0
         self.make: Callable[[str], Node] | None = None
+        self.rented: list[tuple[str, Market, float]] = []
+        self.cancelled: list[str] = []
+        self.short: set[tuple[str, Market]] = set()
+        self.ended: list[str] = []  # instances that somebody asked to end
+        self.on_terminate: Callable[[str], None] = lambda instance: None
         self.asked: dict[str, float] = {}  # token → when
         self.given: dict[str, Node] = {}
 
@@ -32,6 +37,27 @@ class FakeCloud:
             raise UnreachableError("fake cloud does not answer")
         state = self.states.get(node.instance or "", "unknown")
         return InstanceState(state, "told by the test", format_utc(self._clock.wall()), "fake")
+
+    def terminate(self, node: Node) -> None:
+        """End the instance; the test says through `on_terminate` what becomes of its node, and may change `states`."""
+        if self.silent:
+            raise UnreachableError("fake cloud does not answer")
+        self.ended.append(node.instance or "")
+        self.states[node.instance or ""] = "terminated"
+        self.on_terminate(node.instance or "")
+
+    def rent(self, pool: str, token: str, *, market: Market, max_usd: float) -> Replacement:
+        """As `replace`; `short` names markets of pools that have nothing."""
+        self.rented.append((pool, market, max_usd))
+        if (pool, market) in self.short:
+            return Replacement(token, "failed", None, f"no {market} capacity in {pool}")
+        return self.replace(pool, token)
+
+    def cancel(self, token: str) -> None:
+        """Give a pending request up."""
+        self.cancelled.append(token)
+        if self.asked.pop(token, None) is not None and token not in self.given:
+            self.capacity += 1
 
     def replace(self, pool: str, token: str) -> Replacement:
         """One node per token after `delay_s`, while capacity lasts."""

@@ -26,6 +26,7 @@ class HeldJob:
     saved_at: float = 0.0  # virtual monotonic seconds of the freeze
     next_save_at: float = 0.0
     error: str | None = None
+    reclaimed: bool = False
 
 
 class SmallVerbs:
@@ -121,4 +122,5 @@ class SmallVerbs:
         return JobStatus(
             held.job.name, held.job.uid, held.epoch, held.state, "fake", process.pid if process else None, None, None,
             held.job.interval_s, held.next_save_at - now, False, saved, now - since, held.error, held.job.store,
+            held.reclaimed,
         )  # fmt: skip

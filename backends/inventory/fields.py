@@ -25,6 +25,7 @@ class Key:
     write: Callable[[Any], Any] | None = None
 
 
+_DURATION = values.write_duration
 NODE_KEYS: dict[str, Key] = {
     "ssh": Key("ssh", values.ssh),
     "provider": Key("provider", values.text),
@@ -34,9 +35,12 @@ NODE_KEYS: dict[str, Key] = {
     "host_key": Key("host_key", values.text),
     "cordoned": Key("cordoned", values.boolean),
     "labels": Key("labels", values.texts),
+    "fence": Key("fence", values.kind, lambda argv: {"command": list(argv)}),
+    "on_unreachable": Key("on_unreachable", values.text),
+    "terminate_after": Key("terminate_after_s", values.duration, _DURATION),
 }
 
-_DURATION = values.write_duration
+FENCE_KEYS: dict[str, Key] = {"command": Key("command", values.argv)}
 ATTACH_KEYS: dict[str, Key] = {
     "pid": Key("pid", values.integer),
     "pid_file": Key("pid_file", values.text),
@@ -63,6 +67,9 @@ JOB_KEYS: dict[str, Key] = {
     "done": Key("done_file", values.kind, lambda path: {"file": path}),
     "restore": Key("restore", values.restore),
     "priority": Key("priority", values.integer),
+    "stop_after_reclaims": Key("stop_after_reclaims", values.integer),
+    "discount": Key("discount", values.fraction),
+    "stop_when_unpaid": Key("stop_when_unpaid", values.boolean),
     "group": Key("group", values.text),
     "on_isolated": Key("on_isolated", values.text),
     "lease": Key("lease_s", values.duration, _DURATION),
@@ -75,6 +82,12 @@ JOB_KEYS: dict[str, Key] = {
     "keep_last": Key("keep_last", values.integer),
     "min_age": Key("min_age_s", values.duration, _DURATION),
 }
+RENTING_KEYS: dict[str, Key] = {
+    "rent": Key("rent", values.boolean),
+    "on_demand": Key("on_demand", values.boolean),
+    "max_usd": Key("max_usd", values.number),
+    "max_nodes": Key("max_nodes", values.integer),
+}
 DONE_KEYS: dict[str, Key] = {"file": Key("file", values.text)}
 POOL_KEYS = ("launch",)
 LAUNCH_KEYS = ("image", "subnets", "security_groups", "profile", "volumes", "mounts", "tags", "tested_at")
@@ -84,6 +97,13 @@ def read_node(document: Document, name: str) -> Node:
     """The record of `[nodes.<name>]`; UsageError with file and line for anything wrong in it."""
     at = ("nodes", name)
     arguments = _read_table(document, at, NODE_KEYS)
+    if "fence" in arguments:
+        inner = _read_table(document, (*at, "fence"), FENCE_KEYS)
+        if not inner.get("command"):
+            raise document.error(
+                'fence needs a command, as in fence = { command = ["power", "gpu-a"] }', *at, "fence"
+            )
+        arguments["fence"] = inner["command"]
     return _build(document, at, Node, name=name, **arguments)
 
 

@@ -9,11 +9,11 @@ from backends.errors import UsageError
 from backends.ids import check_name
 from backends.inventory import fields
 from backends.inventory.document import Document, read_document
-from backends.inventory.model import Inventory, Kind, Origin
+from backends.inventory.model import Inventory, Kind, Origin, Renting
 from backends.inventory.values import url
 
 TOP = ("fleet", "nodes", "jobs", "pools")
-FLEET = ("store",)
+FLEET = ("store", *fields.RENTING_KEYS)
 _READERS = {"nodes": fields.read_node, "jobs": fields.read_job, "pools": fields.read_pool}
 
 
@@ -51,6 +51,8 @@ def load(fleet: Path) -> Inventory:
     records: dict[str, dict[str, Any]] = {"nodes": {}, "jobs": {}, "pools": {}}
     origins: dict[tuple[Kind, str], Origin] = {}
     store: str | None = None
+    renting: dict[str, Any] = {}
+    limits: Document | None = None
     files = files_of(fleet)
     documents = [read_document(path) for path in files]
     for document in documents:
@@ -58,6 +60,7 @@ def load(fleet: Path) -> Inventory:
             if key not in TOP:
                 raise document.unknown((key,), TOP)
         store = _store(document, store)
+        limits = document if _renting(document, renting) else limits
         for kind in ("nodes", "jobs", "pools"):
             _collect(document, kind, records[kind], origins, records_directory(fleet))
     return Inventory(
@@ -65,6 +68,7 @@ def load(fleet: Path) -> Inventory:
         jobs=dict(sorted(records["jobs"].items())),
         pools=dict(sorted(records["pools"].items())),
         store=store,
+        renting=_build_renting(limits, renting),
         origins=origins,
         files=files,
     )
@@ -84,6 +88,32 @@ def _store(document: Document, known: str | None) -> str | None:
     if known is not None and known != store:
         raise document.error(f"the fleet's store is given twice: {known!r} and {store!r}", "fleet", "store")
     return store
+
+
+def _renting(document: Document, known: dict[str, Any]) -> bool:
+    """Take the renting keys of one file into `known`; whether it has any."""
+    section = document.table("fleet")
+    found = {}
+    for key, rule in fields.RENTING_KEYS.items():
+        if key not in section:
+            continue
+        try:
+            found[key] = rule.read(section[key])
+        except ValueError as error:
+            raise document.error(f"{key}: {error}", "fleet", key) from None
+        if known.get(key, found[key]) != found[key]:
+            raise document.error(
+                f"the fleet's {key} is given twice: {known[key]} and {found[key]}", "fleet", key
+            )
+    known.update(found)
+    return bool(found)
+
+
+def _build_renting(document: Document | None, found: dict[str, Any]) -> Renting:
+    try:
+        return Renting(**found)
+    except ValueError as error:
+        raise (document.error(str(error), "fleet") if document else UsageError(str(error))) from None
 
 
 def _collect(

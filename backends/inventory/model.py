@@ -23,6 +23,24 @@ class Pool:
 
 
 @dataclass(frozen=True)
+class Renting:
+    """What the fleet may rent by itself: nothing, unless its file says so."""
+
+    rent: bool = False  # spot machines
+    on_demand: bool = False  # on-demand machines, for jobs whose policy asks for them
+    max_usd: float | None = None  # for one machine's whole life; both limits are needed to rent anything
+    max_nodes: int | None = None  # rented machines at once
+
+    def __post_init__(self) -> None:
+        for name in ("max_usd", "max_nodes"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ValueError(f"{name} is {value:g}; more than 0 is needed")
+        if (self.rent or self.on_demand) and (self.max_usd is None or self.max_nodes is None):
+            raise ValueError("renting needs both max_usd and max_nodes")
+
+
+@dataclass(frozen=True)
 class Origin:
     """Where a record stands."""
 
@@ -42,6 +60,7 @@ class Inventory:
     jobs: dict[str, Job] = field(default_factory=dict)
     pools: dict[str, Pool] = field(default_factory=dict)
     store: str | None = None  # [fleet] store
+    renting: Renting = field(default_factory=Renting)  # [fleet] rent, on_demand, max_usd, max_nodes
     origins: dict[tuple[Kind, str], Origin] = field(default_factory=dict)
     files: tuple[Path, ...] = ()  # files that were read; empty: the fleet has no file yet
 

@@ -17,8 +17,11 @@ class Writer(Protocol):
 class Database(Protocol):
     """One database of one fleet; calls from several threads take turns."""
 
-    def writing(self) -> AbstractContextManager[Writer]:
+    def writing(self, *, durable: bool = True) -> AbstractContextManager[Writer]:
         """A transaction: committed and durable when the block ends, rolled back when it raises.
+
+        Without `durable` a crash of the machine may undo the newest ones, which is allowed for what nodes and store
+        tell again.
 
         Raises:
             ReprieveError: the database cannot be written; nothing of the block is kept.
@@ -27,6 +30,10 @@ class Database(Protocol):
 
     def rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         """All rows of a query; ReprieveError when they cannot be read."""
+        ...
+
+    def stamp(self) -> object | None:
+        """Differs once another connection has committed; None where that cannot be told cheaply."""
         ...
 
     def close(self) -> None:

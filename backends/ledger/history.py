@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from collections.abc import Iterable
 from typing import Any
 
 from backends.ledger.journal import SqlJournal, pack
-from backends.ledger.records import JobCurrent, NodeSeen, Reclaim, SaveMeasure, Word
+from backends.ledger.records import JobCurrent, NodeSeen, Reclaim, SaveMeasure, Word, Work
 from backends.records.event import Event
 
 
 class SqlLedger(SqlJournal):
     """History and current state of one fleet in one database."""
+
+    _jobs: tuple[object, dict[str, JobCurrent]] | None = (
+        None  # what was read last, and the stamp it belongs to
+    )
+    _jobs_written = 0
 
     def add_event(self, event: Event) -> bool:
         """Keep an event; False when one of this id is there already."""
@@ -24,14 +29,19 @@ class SqlLedger(SqlJournal):
             )
             return added == 1
 
-    def events(self, *, limit: int = 500, after: int = 0, job: str | None = None) -> list[tuple[int, Event]]:
-        """The newest `limit` events after number `after`, oldest first, with their numbers."""
+    def events(
+        self, *, limit: int = 500, after: int = 0, job: str | None = None, kind: str | None = None
+    ) -> list[tuple[int, Event]]:
+        """The newest `limit` events after number `after`, of this job and kind, oldest first, with their numbers."""
         rows = self._database.rows(
             "SELECT number, id, time, kind, node, job, text, data FROM events"
-            " WHERE number > ? AND (CAST(? AS TEXT) IS NULL OR job = ?) ORDER BY number DESC LIMIT ?",
+            " WHERE number > ? AND (CAST(? AS TEXT) IS NULL OR job = ?)"
+            " AND (CAST(? AS TEXT) IS NULL OR kind = ?) ORDER BY number DESC LIMIT ?",
             after,
             job,
             job,
+            kind,
+            kind,
             limit,
         )
         return [
@@ -41,32 +51,36 @@ class SqlLedger(SqlJournal):
 
     def put_job(self, job: JobCurrent) -> None:
         """Keep the current state of a job."""
-        with self._database.writing() as connection:
+        with self._database.writing(durable=False) as connection:
             connection.execute(
                 "INSERT INTO jobs (uid, name, record) VALUES (?,?,?)"
                 " ON CONFLICT (uid) DO UPDATE SET name = excluded.name, record = excluded.record",
-                (job.uid, job.name, pack(asdict(job))),
+                (job.uid, job.name, pack(job.__dict__)),
             )
+            self._jobs_written += 1
 
     def jobs(self) -> dict[str, JobCurrent]:
-        """Current states by uid."""
-        return {
-            row[0]: JobCurrent(**json.loads(row[1]))
-            for row in self._database.rows("SELECT uid, record FROM jobs")
-        }
+        """Current states by uid; where the database can tell, read again only after somebody wrote."""
+        found = self._database.stamp()
+        stamp = None if found is None else (found, self._jobs_written)
+        if stamp is None or self._jobs is None or self._jobs[0] != stamp:
+            rows = self._database.rows("SELECT uid, record FROM jobs")
+            self._jobs = (stamp, {row[0]: JobCurrent(**json.loads(row[1])) for row in rows})
+        return dict(self._jobs[1])
 
     def forget_job(self, uid: str) -> None:
         """Drop a job's current state; its history stays."""
-        with self._database.writing() as connection:
+        with self._database.writing(durable=False) as connection:
             connection.execute("DELETE FROM jobs WHERE uid = ?", (uid,))
+            self._jobs_written += 1
 
     def put_node(self, node: NodeSeen) -> None:
         """Keep a node's last answer."""
-        with self._database.writing() as connection:
+        with self._database.writing(durable=False) as connection:
             connection.execute(
                 "INSERT INTO nodes (name, record) VALUES (?,?)"
                 " ON CONFLICT (name) DO UPDATE SET record = excluded.record",
-                (node.name, pack(asdict(node))),
+                (node.name, pack(node.__dict__)),
             )
 
     def nodes(self) -> dict[str, NodeSeen]:
@@ -82,7 +96,7 @@ class SqlLedger(SqlJournal):
             connection.execute(
                 "INSERT INTO reclaims (key, at, uid, record) VALUES (?,?,?,?)"
                 " ON CONFLICT (key) DO UPDATE SET at = excluded.at, uid = excluded.uid, record = excluded.record",
-                (reclaim.key, reclaim.at, reclaim.uid, pack(asdict(reclaim))),
+                (reclaim.key, reclaim.at, reclaim.uid, pack(reclaim.__dict__)),
             )
 
     def reclaims(self) -> list[Reclaim]:
@@ -94,7 +108,7 @@ class SqlLedger(SqlJournal):
 
     def add_save(self, save: SaveMeasure) -> None:
         """Keep one save's measures; repeating one changes nothing."""
-        with self._database.writing() as connection:
+        with self._database.writing(durable=False) as connection:
             connection.execute(
                 "INSERT INTO saves (uid, checkpoint, at, freeze_s, upload_s, size_bytes) VALUES (?,?,?,?,?,?) ON CONFLICT (uid, checkpoint) DO NOTHING",
                 (save.uid, save.checkpoint, save.at, save.freeze_s, save.upload_s, save.size_bytes),
@@ -110,7 +124,7 @@ class SqlLedger(SqlJournal):
 
     def add_observed(self, node: str, pool: str, seconds: float) -> None:
         """Add observed running time of a node."""
-        with self._database.writing() as connection:
+        with self._database.writing(durable=False) as connection:
             connection.execute(
                 "INSERT INTO observed (node, pool, seconds) VALUES (?,?,?) ON CONFLICT (node, pool) DO UPDATE"
                 " SET seconds = observed.seconds + excluded.seconds",
@@ -122,10 +136,28 @@ class SqlLedger(SqlJournal):
         rows = self._database.rows("SELECT pool, sum(seconds) FROM observed GROUP BY pool ORDER BY pool")
         return {row[0]: row[1] / 3600 for row in rows}
 
+    def add_work(self, works: Iterable[Work]) -> None:
+        """Add running time of jobs; the same job, pool, market and month are summed."""
+        with self._database.writing(durable=False) as connection:
+            for w in works:
+                connection.execute(
+                    "INSERT INTO work (uid, job, pool, market, month, seconds) VALUES (?,?,?,?,?,?)"
+                    " ON CONFLICT (uid, pool, market, month) DO UPDATE"
+                    " SET seconds = work.seconds + excluded.seconds, job = excluded.job",
+                    (w.uid, w.job, w.pool, w.market, w.month, w.seconds),
+                )
+
+    def work(self) -> list[Work]:
+        """All running time, by job, pool, market and month."""
+        rows = self._database.rows(
+            "SELECT uid, job, pool, market, month, seconds FROM work ORDER BY job, uid, pool, market, month"
+        )
+        return [Work(*row) for row in rows]
+
     def add_word(self, word: Word) -> None:
         """Keep the operator's typed word."""
         with self._database.writing() as connection:
-            connection.execute("INSERT INTO words (record) VALUES (?)", (pack(asdict(word)),))
+            connection.execute("INSERT INTO words (record) VALUES (?)", (pack(word.__dict__),))
 
     def words(self) -> list[Word]:
         """All typed words, oldest first."""

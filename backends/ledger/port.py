@@ -16,6 +16,7 @@ from backends.ledger.records import (
     SaveMeasure,
     Step,
     Word,
+    Work,
 )
 from backends.records.event import Event
 
@@ -71,8 +72,10 @@ class Ledger(Journal, Protocol):
         """Keep an event; False when one of this id is there already."""
         ...
 
-    def events(self, *, limit: int = 500, after: int = 0, job: str | None = None) -> list[tuple[int, Event]]:
-        """The newest `limit` events after number `after`, oldest first, with their numbers."""
+    def events(
+        self, *, limit: int = 500, after: int = 0, job: str | None = None, kind: str | None = None
+    ) -> list[tuple[int, Event]]:
+        """The newest `limit` events after number `after`, of this job and kind, oldest first, with their numbers."""
         ...
 
     def put_job(self, job: JobCurrent) -> None:
@@ -117,6 +120,14 @@ class Ledger(Journal, Protocol):
 
     def observed_hours(self) -> dict[str, float]:
         """Observed node-hours by pool."""
+        ...
+
+    def add_work(self, works: Iterable[Work]) -> None:
+        """Add running time of jobs; the same job, pool, market and month are summed."""
+        ...
+
+    def work(self) -> list[Work]:
+        """All running time, by job, pool, market and month."""
         ...
 
     def add_word(self, word: Word) -> None:

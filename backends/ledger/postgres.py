@@ -97,6 +97,8 @@ class PostgresDatabase:
                 for statement in statements:
                     writer.execute(statement)
                 writer.execute("INSERT INTO reprieve_ledger (version) VALUES (?)", (schema.VERSION,))
+            for statement in schema.added("postgres"):
+                writer.execute(statement)
             versions = self._query("SELECT version FROM reprieve_ledger", ())
             if versions != [(schema.VERSION,)]:
                 raise UsageError(
@@ -117,8 +119,8 @@ class PostgresDatabase:
         return self._live().execute(_placed(statement), values).rowcount
 
     @contextmanager
-    def writing(self) -> Iterator[PostgresDatabase]:
-        """See `Database`."""
+    def writing(self, *, durable: bool = True) -> Iterator[PostgresDatabase]:
+        """See `Database`; here every transaction is durable."""
         with self._lock, self._told(), self._live().transaction():
             yield self
 
@@ -126,6 +128,10 @@ class PostgresDatabase:
         """See `Database`."""
         with self._lock, self._told():
             return self._query(query, values)
+
+    def stamp(self) -> object | None:
+        """See `Database`: not told here."""
+        return None
 
     @contextmanager
     def _told(self) -> Iterator[None]:

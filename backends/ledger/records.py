@@ -67,6 +67,19 @@ class Reclaim:
     failed_tries: int = 0
     cause: str = "reclaim"  # reclaim | operator | move | batch
     outcome: str = "restored"  # restored | failed
+    pool: str | None = None  # of the node that was lost
+
+
+@dataclass(frozen=True)
+class Work:
+    """How long a job was seen running in one pool, market and month."""
+
+    uid: str
+    job: str
+    pool: str  # empty: its node has none
+    market: str  # spot | on_demand; empty: unknown, counted as spot
+    month: str  # YYYY-MM, UTC
+    seconds: float
 
 
 @dataclass(frozen=True)

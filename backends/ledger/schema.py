@@ -52,6 +52,19 @@ def statements(dialect: Literal["sqlite", "postgres"]) -> list[str]:
     return made
 
 
+# What came later: made where it is absent; a program that does not know it works on beside it.
+_ADDED = """
+CREATE INDEX IF NOT EXISTS events_kind ON events (kind, number);
+CREATE TABLE IF NOT EXISTS work (uid TEXT NOT NULL, job TEXT NOT NULL, pool TEXT NOT NULL, market TEXT NOT NULL,
+    month TEXT NOT NULL, seconds {real} NOT NULL, PRIMARY KEY (uid, pool, market, month))
+"""
+
+
+def added(dialect: Literal["sqlite", "postgres"]) -> list[str]:
+    """Statements for what later versions added, harmless where it is there already."""
+    return [each.strip() for each in _ADDED.format_map(_WORDS[dialect]).split(";")]
+
+
 def connect(path: Path) -> sqlite3.Connection:
     """Open (or create, mode 0600) the ledger at `path` and return its connection.
 
@@ -79,6 +92,8 @@ def connect(path: Path) -> sqlite3.Connection:
                 f"ledger {path} has version {version}, this program reads up to {VERSION}",
                 hint="use the newer reprieve that wrote it",
             )
+        for statement in added("sqlite"):
+            connection.execute(statement)
         connection.execute("COMMIT")
     except sqlite3.Error as error:
         connection.close()

@@ -20,16 +20,20 @@ class SqliteDatabase:
         self.path = path
         self._lock = threading.RLock()
         self._connection = schema.connect(path)
+        self._durable = True  # schema.connect sets synchronous=FULL
 
     def execute(self, statement: str, values: tuple[object, ...] = ()) -> int:
         """Run a statement of the transaction under way; returns how many rows it changed."""
         return self._connection.execute(statement, values).rowcount
 
     @contextmanager
-    def writing(self) -> Iterator[SqliteDatabase]:
+    def writing(self, *, durable: bool = True) -> Iterator[SqliteDatabase]:
         """See `Database`."""
         with self._lock:
             try:
+                if durable is not self._durable:
+                    self._connection.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
+                    self._durable = durable
                 self._connection.execute("BEGIN IMMEDIATE")
                 yield self
                 self._connection.execute("COMMIT")
@@ -47,6 +51,10 @@ class SqliteDatabase:
                 return list(self._connection.execute(query, values))
             except sqlite3.Error as error:
                 raise schema.unreadable(self.path, error) from None
+
+    def stamp(self) -> object | None:
+        """See `Database`."""
+        return int(self.rows("PRAGMA data_version")[0][0])
 
     def close(self) -> None:
         """Close the connection."""

@@ -33,6 +33,10 @@ class Attach:
             raise ValueError(f"attach names one of pid, pid_file, container, slurm; found {given or 'none'}")
 
 
+# Of interest to the controller alone: a guard is never told, so that older ones understand every record.
+CONTROLLER_ONLY = frozenset({"stop_after_reclaims", "discount", "stop_when_unpaid"})
+
+
 @dataclass(frozen=True)
 class Job:
     """One job's record, as the fleet's TOML, the guard's desired state and the console share it.
@@ -61,6 +65,11 @@ class Job:
     done_file: str | None = None  # the job is finished when this file exists
     restore: str = "owned"  # owned | same-pool | any-pool | on-demand-after=…
     priority: int = 0
+    stop_after_reclaims: int | None = (
+        None  # the controller restores it this often by itself, then asks; None: always
+    )
+    discount: float | None = None  # spot discount of its pool, a fraction, where it is known
+    stop_when_unpaid: bool = False  # not restored by itself once its measured loss eats the discount
     group: str | None = None
     on_isolated: Literal["continue", "freeze"] = "continue"
     lease_s: float = 90.0
@@ -80,5 +89,11 @@ class Job:
             raise ValueError(f"engine {self.engine!r} is not one of {', '.join(ENGINES)}")
         if self.keep_last < 1:
             raise ValueError(f"keep_last is {self.keep_last}; at least 1 is needed")
+        if self.stop_after_reclaims is not None and self.stop_after_reclaims < 0:
+            raise ValueError(f"stop_after_reclaims is {self.stop_after_reclaims}; 0 or more is needed")
+        if self.discount is not None and not self.discount < 1:
+            raise ValueError(f"discount is {self.discount:g}; less than 1 is needed")
+        if self.stop_when_unpaid and self.discount is None:
+            raise ValueError('stop_when_unpaid needs the job\'s discount, such as discount = "70%"')
         if self.interval_s is not None and not self.interval_s > 0:
             raise ValueError(f"interval is {self.interval_s} s; more than 0 is needed")

@@ -39,6 +39,7 @@ class JobStatus:
     at_risk_s: float | None = None  # work that a loss this second would take; None when unknown
     error: str | None = None  # last failure, one line
     store: str = ""
+    reclaimed: bool = False  # it ended after a notice or while the node went down: a reclaim, not an end
 
 
 @dataclass(frozen=True)

@@ -85,12 +85,23 @@ def is_canonical(data: bytes, document: object) -> bool:
         return False
 
 
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+
+
+@functools.cache
+def _names(kind: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind))
+
+
 def to_document(record: Any) -> Document:
     """A dataclass as a plain document (tuples become lists); the reverse of `read`."""
 
     def plain(value: Any) -> Any:
-        if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        kind = type(value)
+        if kind in _PLAIN:
+            return value
+        if dataclasses.is_dataclass(kind):
+            return {name: plain(getattr(value, name)) for name in _names(kind)}
         if isinstance(value, (list, tuple)):
             return [plain(item) for item in value]
         if isinstance(value, dict):
@@ -119,33 +130,33 @@ def read(kind: type[T], document: object, *, what: str, ignore_unknown: bool = F
 def _read(kind: Any, value: Any, path: str, ignore: bool) -> Any:
     if kind is Any:
         return value
-    origin = typing.get_origin(kind)
+    origin, arguments, record = _form(kind)
     if origin in (typing.Union, types.UnionType):
         return _read_union(kind, value, path, ignore)
     if origin is typing.Literal:
-        if value in typing.get_args(kind):
+        if value in arguments:
             return value
-        _wrong(path, " or ".join(map(repr, typing.get_args(kind))), value)
+        _wrong(path, " or ".join(map(repr, arguments)), value)
     if origin in (list, tuple):
         if not isinstance(value, list):
             _wrong(path, "a list", value)
-        inner = typing.get_args(kind)[0]
+        inner = arguments[0]
         items = [_read(inner, item, f"{path}[{index}]", ignore) for index, item in enumerate(value)]
         return items if origin is list else tuple(items)
     if origin is dict:
         if not isinstance(value, dict):
             _wrong(path, "an object", value)
-        inner = typing.get_args(kind)[1]
+        inner = arguments[1]
         return {
             key: _read(inner, item, f"{path}.{clean(key, limit=64)}", ignore) for key, item in value.items()
         }
-    if dataclasses.is_dataclass(kind):
+    if record:
         return _read_dataclass(kind, value, path, ignore)
     return _read_scalar(kind, value, path)
 
 
 def _read_union(kind: Any, value: Any, path: str, ignore: bool) -> Any:
-    options = typing.get_args(kind)
+    options = _form(kind)[1]
     if value is None and type(None) in options:
         return None
     errors = []
@@ -160,24 +171,43 @@ def _read_union(kind: Any, value: Any, path: str, ignore: bool) -> Any:
 
 
 @functools.cache
-def _hints(kind: Any) -> Document:
-    """Evaluating annotations costs more than reading a record with them."""
-    return typing.get_type_hints(kind)
+def _form(kind: Any) -> tuple[Any, tuple[Any, ...], bool]:
+    """Origin and arguments of an annotation, and whether it is a record: asked for every value, told once."""
+    return typing.get_origin(kind), typing.get_args(kind), dataclasses.is_dataclass(kind)
+
+
+@functools.cache
+def _fields(kind: Any) -> dict[str, tuple[Any, Any, bool]]:
+    """Field → its annotation, the plain type that passes without a further look (None: there is none), whether it is needed."""
+    hints = typing.get_type_hints(kind)  # evaluating annotations costs more than reading a record with them
+    found = {}
+    for field in dataclasses.fields(kind):
+        if field.init:
+            hint = hints[field.name]
+            options = [each for each in _form(hint)[1] or (hint,) if each is not type(None)]
+            union = _form(hint)[0] in (typing.Union, types.UnionType)
+            single = options[0] if len(options) == 1 and (union or hint is options[0]) else None
+            needed = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+            found[field.name] = (hint, single if single in _PLAIN else None, needed)
+    return found
 
 
 def _read_dataclass(kind: Any, value: Any, path: str, ignore: bool) -> Any:
     if not isinstance(value, dict):
         _wrong(path, "an object", value)
-    hints = _hints(kind)
-    fields = {field.name: field for field in dataclasses.fields(kind) if field.init}
+    fields = _fields(kind)
     for key in value:
         if key not in fields and not ignore:
             raise DamagedError(f"{path}: unknown field {clean(key, limit=64)!r}")
     arguments = {}
-    for name, field in fields.items():
+    for name, (hint, plain, needed) in fields.items():
         if name in value:
-            arguments[name] = _read(hints[name], value[name], f"{path}.{name}", ignore)
-        elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
+            item = value[name]
+            if plain is not None and type(item) is plain:
+                arguments[name] = item
+            else:
+                arguments[name] = _read(hint, item, f"{path}.{name}", ignore)
+        elif needed:
             raise DamagedError(f"{path}: field {name!r} is missing")
     try:
         return kind(**arguments)

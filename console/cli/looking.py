@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from backends.clock import format_utc
@@ -12,6 +13,10 @@ if TYPE_CHECKING:
     from console.operations.fleet import Fleet
     from console.operations.view import FleetView
 
+WAIT_S = 5.0  # a node's answer; a little more than one status call may take
+TELL_S = 1.5  # then it is told what is waited for
+_AT_REST = ("unprotected", "stopped", "finished")
+
 
 def look(invocation: Invocation) -> tuple[FleetView, dict[str, dict[str, str]]]:
     """One view of the fleet, and the labels of its nodes."""
@@ -20,7 +25,12 @@ def look(invocation: Invocation) -> tuple[FleetView, dict[str, dict[str, str]]]:
     async def work(fleet: Fleet) -> tuple[FleetView, dict[str, dict[str, str]]]:
         observer = Observer(fleet)
         try:
-            view = await observer.view(wait_s=6.0)
+            looking = asyncio.create_task(observer.view(wait_s=WAIT_S, facts=False))
+            await asyncio.wait({looking}, timeout=TELL_S)
+            if not looking.done():
+                silent = ", ".join(observer.poller.waited_for()[:5]) or "the store"
+                invocation.progress(f"waiting for {silent}, at most {WAIT_S:.0f} s")
+            view = await looking
         finally:
             await observer.close()
         return view, {name: dict(node.labels) for name, node in fleet.records.nodes().items()}
@@ -34,3 +44,10 @@ def controller_line(invocation: Invocation, view: FleetView) -> None:
         invocation.warn(
             f"NO CONTROLLER since {format_utc(view.no_controller_since)}: nothing is restored by itself"
         )
+    elif view.controller is None and any(row.uid and row.state not in _AT_REST for row in view.jobs):
+        if view.source_ages_s.get("store") is None:
+            invocation.warn("whether a controller lives is unknown: the store was not read")
+        else:
+            invocation.warn(
+                "NO CONTROLLER was ever seen: nothing is restored by itself; `reprieve watch` is one"
+            )

@@ -35,6 +35,11 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("ledger", "text", "postgresql:// URL of a ledger that several controllers share"),
     Setting("state_directory", "path", "directory of ledger and keys (0700)"),
     Setting("cache_directory", "path", "directory of feeds and unpacked tools"),
+    Setting(
+        "news_webhook_file", "path", "file (0600) with the https:// address that gets the controller's news"
+    ),
+    Setting("news_command", "path", "program that gets each of the controller's news as JSON on stdin"),
+    Setting("metrics_file", "path", "file that `watch` keeps in Prometheus' text format"),
     Setting("production", "flag", "every confirmation one tier up", False),
     Setting("read_only", "flag", "refuse everything that changes something", False),
     Setting("color", "choice", "colour on a terminal", "auto", choices=COLOURS),

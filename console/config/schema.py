@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from backends.inventory.fields import ATTACH_KEYS, JOB_KEYS, LAUNCH_KEYS, NODE_KEYS
+from backends.inventory.fields import ATTACH_KEYS, JOB_KEYS, LAUNCH_KEYS, NODE_KEYS, RENTING_KEYS
 from backends.records.job import ENGINES
 from backends.records.node import PROVIDERS
 from console.config.model import CONTEXT_KEYS, SETTINGS, Setting
@@ -16,6 +16,12 @@ _TEXTS: Schema = {"type": "object", "additionalProperties": {"type": "string"}}
 _LIST: Schema = {"type": "array", "items": {"type": "string"}}
 _DURATION: Schema = {"type": "string", "description": "duration with its unit: 90s, 10m, 1h30m, 2.5h, P1DT2H"}
 _COUNT: Schema = {"type": "integer"}
+
+
+def _closed(properties: Schema) -> Schema:
+    return {"type": "object", "properties": properties, "additionalProperties": False}
+
+
 _SPECIAL: dict[str, Schema] = {
     "provider": {"enum": list(PROVIDERS)},
     "engine": {"enum": list(ENGINES)},
@@ -32,6 +38,13 @@ _SPECIAL: dict[str, Schema] = {
     "pid": _COUNT,
     "slurm": _COUNT,
     "priority": _COUNT,
+    "stop_after_reclaims": {"type": "integer", "minimum": 0},
+    "discount": {"type": ["number", "string"], "description": "share from 0 to 1, or per cent"},
+    "stop_when_unpaid": {"type": "boolean"},
+    "rent": {"type": "boolean"},
+    "on_demand": {"type": "boolean"},
+    "max_usd": {"type": "number"},
+    "max_nodes": _COUNT,
     "keep_last": {"type": "integer", "minimum": 1},
     "hours": {"type": ["number", "string"], "description": "hours as a number, or a duration"},
     "max_overhead": {"type": ["number", "string"], "description": "share from 0 to 1, or per cent"},
@@ -40,6 +53,9 @@ _SPECIAL: dict[str, Schema] = {
     "max_freeze": _DURATION,
     "lease": _DURATION,
     "min_age": _DURATION,
+    "fence": {**_closed({"command": _LIST}), "required": ["command"]},
+    "on_unreachable": {"enum": ["wait", "terminate"]},
+    "terminate_after": _DURATION,
     "on_isolated": {"enum": ["continue", "freeze"]},
     "restore": {
         "anyOf": [
@@ -70,16 +86,12 @@ def fleet_schema() -> Schema:
     job["properties"] |= {"attach": attach, "done": {**_closed({"file": _TEXT}), "required": ["file"]}}
     pool = _closed({"launch": _closed(dict.fromkeys(LAUNCH_KEYS, True))})
     properties = {
-        "fleet": _closed({"store": _TEXT}),
+        "fleet": _closed({"store": _TEXT, **{key: _SPECIAL[key] for key in RENTING_KEYS}}),
         "nodes": {"type": "object", "additionalProperties": node},
         "jobs": {"type": "object", "additionalProperties": job},
         "pools": {"type": "object", "additionalProperties": pool},
     }
     return {"$schema": _DRAFT, "title": "reprieve fleet file", **_closed(properties)}
-
-
-def _closed(properties: Schema) -> Schema:
-    return {"type": "object", "properties": properties, "additionalProperties": False}
 
 
 def _setting(setting: Setting) -> Schema:

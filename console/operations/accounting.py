@@ -139,4 +139,5 @@ def row(each: Reclaim) -> dict[str, Any]:
         "to_node": each.to_node,
         "epoch": each.epoch,
         "failed_tries": each.failed_tries,
+        "pool": each.pool,
     }

@@ -32,6 +32,7 @@ ACTIONS: dict[str, Action] = {
     "fleet cordon": nodes.cordon,
     "fleet uncordon": nodes.uncordon,
     "fleet remove": nodes.remove,
+    "fleet fence": nodes.fence,
 }
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from backends.clock import Clock, format_utc
 from backends.clouds.port import Cloud, InstanceState
 from backends.errors import CredentialsError, NotFoundError, UnreachableError, UsageError
 from backends.ids import new_nonce
+from backends.inventory.model import Renting
 from backends.ledger.locks import Locks
 from backends.ledger.port import Ledger
 from backends.nodes.port import NodeLink
@@ -21,6 +22,7 @@ from backends.records.job import Job
 from backends.records.node import Node
 from backends.records.status import JobStatus, NodeStatus
 from console.operations.context import Context
+from console.operations.decide.placement import GateAnswer
 from console.operations.truth import Truth
 
 T = TypeVar("T")
@@ -37,6 +39,10 @@ class Records(Protocol):
 
     def jobs(self) -> dict[str, Job]:
         """All jobs by name."""
+        ...
+
+    def renting(self) -> Renting:
+        """What the fleet may rent by itself."""
         ...
 
     def put_node(self, node: Node) -> None:
@@ -92,9 +98,13 @@ class Gate(Protocol):
     """The compatibility gate: may an image made there run on a node with these facts?"""
 
     def __call__(
-        self, fingerprint: dict[str, Any], facts: dict[str, Any], overrides: dict[str, str]
-    ) -> tuple[str, tuple[str, ...]]:
-        """(`ok` | `warn` | `refuse` | `unknown`, one sentence for each property that is not fine)."""
+        self,
+        fingerprint: dict[str, Any],
+        facts: dict[str, Any],
+        overrides: dict[str, str],
+        declared: dict[str, str],
+    ) -> GateAnswer:
+        """The answer; `declared` holds the versions that the job's record declares now."""
         ...
 
 
@@ -135,6 +145,7 @@ class Fleet:
     installer: Installer
     who: str = "console"
     inline: bool = False
+    placing: dict[str, str] = field(default_factory=dict)  # uid → node it is being brought to by this program
 
     async def blocking(self, call: Callable[..., T], *arguments: Any, **named: Any) -> T:
         """Run a blocking call without holding up the loop."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field, replace
 from typing import get_args
 
@@ -52,18 +53,18 @@ class Observer:
         self.store = StoreKnown()
         self.facts: dict[str, tuple[float, dict[str, str]]] = {}
 
-    async def view(self, wait_s: float = 3.0) -> FleetView:
-        """The fleet now."""
-        known = await self.poller.look(wait_s)
-        await self._ask_store()
-        await self._ask_facts(known)
+    async def view(self, wait_s: float = 3.0, *, facts: bool = True) -> FleetView:
+        """The fleet now; nodes and store are asked at the same time. `facts`: one node's facts too, for detail panes."""
+        known, _ = await asyncio.gather(self.poller.look(wait_s), self.ask_store())
+        if facts:
+            await self._ask_facts(known)
         return self.build(known)
 
     async def close(self) -> None:
         """End the calls under way."""
         await self.poller.close()
 
-    async def _ask_store(self) -> None:
+    async def ask_store(self) -> None:
         """Rehearsals and heartbeats; a silent store leaves the last knowledge with its age."""
         fleet, now = self.fleet, self.fleet.clock.monotonic()
         if self.store.at is not None and now - self.store.at < STORE_EVERY_S:
@@ -255,6 +256,8 @@ class Observer:
 
     def _by_guard(self, job: Job, status: JobStatus, known: NodeKnown) -> tuple[JobState, str]:
         reason = clean(status.error or "")
+        if status.reclaimed:
+            return "waiting_capacity", "it ended after a notice or while the node went down: a reclaim"
         if status.state not in ("unrehearsed", "protected"):
             return word(status.state), reason
         if known.status is not None and known.status.notice == "notice":

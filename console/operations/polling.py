@@ -6,10 +6,10 @@ import asyncio
 from dataclasses import dataclass, field
 
 from backends.clean import clean
-from backends.clock import parse_utc
+from backends.clock import format_utc, parse_utc
 from backends.clouds.port import InstanceState
 from backends.errors import DamagedError, NotInstalledError, ReprieveError, UnreachableError
-from backends.ledger.records import JobCurrent, NodeSeen, SaveMeasure
+from backends.ledger.records import JobCurrent, NodeSeen, SaveMeasure, Work
 from backends.records import strict
 from backends.records.event import Event
 from backends.records.node import Node
@@ -20,6 +20,14 @@ from console.operations.fleet import Fleet
 STATUS_S = 4.0  # time-out of one status call
 KEEP_S = 10.0  # unchanged knowledge is written to the ledger this often
 EVENTS_AT_ONCE = 500
+RUNNING = (
+    "trial",
+    "unrehearsed",
+    "protected",
+    "overdue",
+    "noticed",
+    "paused",
+)  # a guard's words for work going on
 
 
 @dataclass
@@ -111,6 +119,17 @@ class Poller:
             Witness(silence, answered, known.cloud, known.node.cordoned, known.missing), self.limits
         )
 
+    def waited_for(self) -> list[str]:
+        """Nodes whose answer is still awaited, by name."""
+        return sorted(name for name, task in self._tasks.items() if not task.done())
+
+    def heard(self) -> dict[str, tuple[NodeStatus | None, NodeVerdict]]:
+        """Each node's newest status and what it makes of the node, for those who would ask it again."""
+        return {
+            name: (each.status if each.answered else None, self.verdict(each))
+            for name, each in self.known.items()
+        }
+
     async def _poll(self, known: NodeKnown) -> None:
         fleet, node = self.fleet, known.node
         asked_at = fleet.clock.wall()
@@ -178,8 +197,8 @@ class Poller:
         changed = before is None or (before.guard, before.notice) != (status.guard, status.notice)
         if not due and not changed and known.events_next == (before.events_next if before is not None else 0):
             return
-        if known.node.pool and known.kept_at > 0:
-            ledger.add_observed(known.node.name, known.node.pool, min(now - known.kept_at, 10 * KEEP_S))
+        if known.kept_at > 0:
+            self._keep_work(known, status, min(now - known.kept_at, 10 * KEEP_S))
         deadline = None if status.notice_deadline_s is None else wall + status.notice_deadline_s
         seen = NodeSeen(
             known.node.name, wall, status.guard, known.offset_s, status.notice, deadline, known.events_next
@@ -189,6 +208,21 @@ class Poller:
         ledger.put_node(seen)
         self._seen[known.node.name] = seen
         known.kept_at = now
+
+    def _keep_work(self, known: NodeKnown, status: NodeStatus, seconds: float) -> None:
+        """Running time of the node for its pool's history, and of each job for the books."""
+        ledger, node = self.fleet.ledger, known.node
+        if node.pool:
+            ledger.add_observed(node.name, node.pool, seconds)
+        month = format_utc(self.fleet.clock.wall())[:7]
+        market = node.labels.get("rented") or node.labels.get("market") or ""
+        works = [
+            Work(job.uid, clean(job.name, limit=64), node.pool or "", market, month, seconds)
+            for job in status.jobs
+            if job.state in RUNNING
+        ]
+        if works:
+            ledger.add_work(works)
 
     def _keep_job(self, node: str, job: JobStatus, asked_at: float) -> None:
         """A guard's word of a job; an older incarnation never overwrites what is known of a newer one."""
@@ -222,7 +256,7 @@ class Poller:
                 asked_at,
                 running,
                 clean(job.error or ""),
-                {"engine": clean(job.engine), "interval_s": job.interval_s},
+                {"engine": clean(job.engine), "interval_s": job.interval_s, "reclaimed": job.reclaimed},
             )
         )
         if saved is not None:

@@ -147,6 +147,21 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         noun="fleet",
+        verb="fence",
+        summary="turn a silent machine off and wait for the proof of it",
+        handler=f"{_HANDLERS}:fence",
+        tier=3,
+        arguments=(NODE,),
+        examples=(
+            Example("reprieve fleet fence gpu-a --yes --confirm gpu-a", "refused while its guard answers"),
+        ),
+        details=(
+            "By the node's fence command (fence = { command = [...] } in the fleet file), else by its provider. The "
+            "command is run with `off`, then with `status`, which prints off or on; only a confirmed off is proof."
+        ),
+    ),
+    Command(
+        noun="fleet",
         verb="doctor",
         summary="whether nodes can save and restore jobs, and what is missing",
         handler=f"{_HANDLERS}:doctor",

@@ -46,9 +46,21 @@ COMMANDS: tuple[Command, ...] = (
             Argument("job", "only this job", kind="job"),
             Argument("since", "only the last so much time, such as 30h", kind="duration"),
             Argument("discount", "spot discount to hold the loss against, as 0.7 or 70%", kind="fraction"),
+            Argument("by", "the books, a line a group", kind="choice", choices=("job", "pool", "month")),
+            Argument(
+                "prices", "on-demand prices: CSV of region,instance_type,usd_per_hour[,os]", kind="path"
+            ),
+            Argument("store-price", "USD per GiB and month of storage", kind="float"),
+            Argument("transfer-price", "USD per GiB moved to or from the store", kind="float"),
+        ),
+        details=(
+            "With --by: running hours as they were seen, lost work, restores, measured L beside the plan's, hours and USD saved "
+            "against on-demand net of fallback, storage and transfer, and the rate that the planner takes from this history. A "
+            "figure whose price or discount is not known is –, never 0. -o csv gives every figure."
         ),
         examples=(
             Example("reprieve report", "each reclaim and the totals, with rL/H beside d/(1-d)"),
+            Example("reprieve report --by month --discount 70% -o csv", "for a spreadsheet"),
             Example("reprieve report --job llama-ft -o json", "one job, for scripts"),
         ),
     ),

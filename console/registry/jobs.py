@@ -167,6 +167,11 @@ _ACT = (
             Argument(
                 "i-know-it-is-dead", "the job's name: your word that its old process is gone", kind="job"
             ),
+            Argument(
+                "force",
+                "PROPERTY=REASON: set one refusal of the gate aside; kept in the record; may be repeated",
+                many=True,
+            ),
             NO_WAIT,
             TIMEOUT,
         ),

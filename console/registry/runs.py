@@ -12,6 +12,12 @@ _HOW = (
     Argument("fail-fast", "start nothing more after the first failure", kind="flag"),
     Argument("keep-going", "go on after a failure (the default)", kind="flag"),
 )
+_SERVICE = (
+    Argument(
+        "form", "what it becomes (default: what this machine has)", kind="choice", choices=("systemd", "cron")
+    ),
+    Argument("program", "the reprieve to run (default: the one on PATH)", kind="path"),
+)
 _RUN = Argument("run", "id of the batch run", operand=True, required=True)
 
 COMMANDS: tuple[Command, ...] = (
@@ -73,14 +79,62 @@ COMMANDS: tuple[Command, ...] = (
         arguments=(
             Argument("every", "time between two looks at the fleet (default 5s)", kind="duration"),
             Argument("once", "one look, then exit", kind="flag"),
+            Argument("if-not-running", "end at once, with exit 0, where one runs already", kind="flag"),
+            Argument(
+                "metrics-file",
+                "keep this file in Prometheus' text format, for a node's collector",
+                kind="path",
+            ),
+            Argument("metrics-port", "serve the same at http://127.0.0.1:PORT/metrics", kind="int"),
         ),
         examples=(
             Example("reprieve watch", "runs until stopped; keep it off the spot nodes"),
+            Example(
+                "reprieve watch -o ndjson --metrics-port 9464", "structured log on stdout, metrics on a port"
+            ),
             Example("reprieve watch --once --dry-run", "what it would do now"),
         ),
         details=(
             "Restores onto owned compatible nodes only, unless a job says otherwise; never without proof that the "
-            "old process is gone. Starting it is the consent: it asks nothing."
+            "old process is gone. Starting it is the consent: it asks nothing. One a fleet and machine: a second one "
+            "exits 7. News go to the webhook of news_webhook_file and to news_command, where those are set."
+        ),
+    ),
+    Command(
+        noun="watch",
+        verb="install",
+        summary="make the controller a service here: a systemd unit, or crontab lines",
+        handler="console.cli.commands.watch_service:install",
+        tier=2,
+        arguments=_SERVICE,
+        examples=(
+            Example("reprieve watch install --dry-run", "the unit or the lines, and where they go"),
+            Example("reprieve watch install --yes", "as root for the machine, else for this user"),
+        ),
+        details=(
+            "Run it on a machine that is not reclaimed. Without root, `loginctl enable-linger` lets it run while you are "
+            "logged out. Settings stay in config.toml; nothing secret is written into the unit."
+        ),
+    ),
+    Command(
+        noun="watch",
+        verb="uninstall",
+        summary="stop the service and take away what install wrote",
+        handler="console.cli.commands.watch_service:uninstall",
+        tier=2,
+        arguments=_SERVICE,
+        examples=(Example("reprieve watch uninstall --yes", "jobs stay under their guards"),),
+    ),
+    Command(
+        noun="watch",
+        verb="test-alert",
+        summary="send one alert through every channel for news, and say which arrived",
+        handler="console.cli.commands.watch:test_alert",
+        tier=1,
+        examples=(Example("reprieve watch test-alert --yes", "exit 1 when a channel fails"),),
+        details=(
+            "Channels are settings of config.toml: news_webhook_file names a file (0600) that holds an https address, "
+            "news_command a program that reads one JSON document on standard input."
         ),
     ),
     Command(

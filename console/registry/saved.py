@@ -50,6 +50,34 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         noun="checkpoints",
+        verb="fits",
+        summary="which nodes, and which pools not rented yet, could take a job's checkpoint",
+        handler="console.cli.commands.fits:run",
+        arguments=(
+            JOB,
+            Argument(
+                "checkpoint",
+                "checkpoint as <epoch>.<seq> (default: the newest usable one)",
+                kind="checkpoint",
+            ),
+            Argument("pools", "show at most this many pools; 0 leaves them out (default 10)", kind="int"),
+            Argument("region", "only pools of this region"),
+            Argument("instance", "only pools of instance types like this, such as p5*"),
+            Argument("feed", "Spot Advisor file or URL instead of the pulled copy", kind="path"),
+        ),
+        examples=(
+            Example("reprieve checkpoints fits llama-ft", "before the reclaim, not after it"),
+            Example("reprieve checkpoints fits llama-ft --region us-east-1 -o json", "with every property"),
+        ),
+        details=(
+            "Each node is asked now and answers fits, fits_with_warnings, refused or unknown, with the property and both "
+            "values. A pool can only be could, refused or unknown: what a machine of it has is known once one answers. "
+            "Exit 6 when no other node of the fleet can take it."
+        ),
+        listing=True,
+    ),
+    Command(
+        noun="checkpoints",
         verb="prune",
         summary="delete checkpoints that the job's retention no longer keeps",
         handler=f"{_CHECKPOINTS}:prune",

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from backends.errors import StillRunningError, UsageError
 from backends.ledger.history import SqlLedger
 from backends.ledger.locks import Locks
 from backends.ledger.open import open_ledger, open_locks
-from backends.ledger.records import Item, JobCurrent, NodeSeen, Reclaim, Run, SaveMeasure, Word
+from backends.ledger.records import Item, JobCurrent, NodeSeen, Reclaim, Run, SaveMeasure, Word, Work
 from backends.records.event import Event
 
 ROOT = Path(__file__).parents[2]
@@ -87,6 +88,27 @@ class LedgerSuite:
         assert numbers == sorted(numbers)
         assert [number for number, _ in ledger.events(after=numbers[2])] == numbers[3:]
         ledger.close()
+
+    def test_a_job_written_by_one_is_seen_by_the_other_at_once(self, opened: Callable[[], SqlLedger]) -> None:
+        one, other = opened(), opened()
+        for state in ("trial", "protected"):
+            one.put_job(JobCurrent("train", UID, "a", 1, state))
+            assert one.jobs()[UID].state == other.jobs()[UID].state == state
+        other.forget_job(UID)
+        assert one.jobs() == other.jobs() == {}
+
+    def test_running_time_is_summed_and_events_are_told_by_kind(
+        self, opened: Callable[[], SqlLedger]
+    ) -> None:
+        one, other = opened(), opened()
+        work = Work(UID, "train", "pool", "spot", "2026-12", 10.0)
+        one.add_work([work, work])
+        other.add_work([work, replace(work, month="2027-01")])
+        assert one.work() == [replace(work, seconds=30.0), replace(work, month="2027-01")]
+        for number, kind in enumerate(("node.lost", "job.zombie", "node.lost")):
+            one.add_event(Event(f"c/{number}", "2026-12-01T00:00:00Z", kind))
+        assert [event.id for _, event in other.events(kind="node.lost")] == ["c/0", "c/2"]
+        assert [event.id for _, event in other.events(kind="node.lost", limit=1)] == ["c/2"]
 
     def test_run_item_and_step_states(self, opened: Callable[[], SqlLedger]) -> None:
         ledger = opened()

@@ -16,6 +16,7 @@ from backends.fakes.held import HeldJob
 from backends.fakes.node import FakeNode
 from backends.fakes.world import FakeWorld
 from backends.ids import CheckpointId
+from backends.inventory.model import Renting
 from backends.ledger.locks import FileLocks
 from backends.ledger.sqlite import SqliteLedger
 from backends.nodes.port import NodeLink
@@ -23,6 +24,7 @@ from backends.records import strict
 from backends.records.job import Job
 from backends.records.node import Node
 from console.operations.context import Context
+from console.operations.decide.placement import GateAnswer
 from console.operations.fleet import Fleet
 from console.operations.truth import Choice, ContinuesKind, EpochView, LineageView, SaveView, Truth
 from tests.support.realstore import RealSide
@@ -227,12 +229,16 @@ class MemoryRecords:
 
     known_nodes: dict[str, Node] = field(default_factory=dict)
     known_jobs: dict[str, Job] = field(default_factory=dict)
+    limits: Renting = field(default_factory=Renting)
 
     def nodes(self) -> dict[str, Node]:
         return dict(self.known_nodes)
 
     def jobs(self) -> dict[str, Job]:
         return dict(self.known_jobs)
+
+    def renting(self) -> Renting:
+        return self.limits
 
     def put_node(self, node: Node) -> None:
         self.known_nodes[node.name] = node
@@ -269,13 +275,17 @@ class FakeKeys:
 
 
 def gate(
-    fingerprint: dict[str, Any], facts: dict[str, Any], overrides: dict[str, str]
-) -> tuple[str, tuple[str, ...]]:
-    """The architecture must be the same."""
+    fingerprint: dict[str, Any], facts: dict[str, Any], overrides: dict[str, str], declared: dict[str, str]
+) -> GateAnswer:
+    """The architecture must be the same; the kernel too, unless that is set aside."""
     made, here = fingerprint.get("arch"), facts.get("arch")
     if made is not None and made != here:
-        return "refuse", (f"arch: image {made}, node {here}",)
-    return "ok", ()
+        return GateAnswer("refuse", (f"arch: image {made}, node {here}",))
+    if facts.get("kernel") == "5.4":
+        if "kernel" not in overrides:
+            return GateAnswer("refuse", ("kernel: 6.1 in the save, 5.4 on this node",))
+        return GateAnswer("warn", (f"set aside: {overrides['kernel']}",), {"kernel": overrides["kernel"]})
+    return GateAnswer("ok")
 
 
 class FakeLinks:
@@ -322,8 +332,9 @@ class Practice:
         pool: str = "practice/zone-a/small/linux",
         *,
         real: bool = False,
+        provider: str = "practice",
     ) -> None:
-        self.directory = directory
+        self.directory, self.provider = directory, provider
         self.clock = FakeClock()
         self.keys = FakeKeys()
         self.book = MemoryBook(self.clock)  # used unless `real`
@@ -338,8 +349,8 @@ class Practice:
         for number in range(nodes):
             self.add_node(f"n{number}")
 
-    def add_node(self, name: str, *, installed: bool = True) -> Node:
-        node = Node(name, f"root@{name}", "practice", self.pool, f"i-{name}")
+    def add_node(self, name: str, *, installed: bool = True, pool: str | None = None) -> Node:
+        node = Node(name, f"root@{name}", self.provider, pool or self.pool, f"i-{name}")
         self.records.put_node(node)
         self.nodes[name] = FakeNode(name, self.world, installed=installed)
         self.cloud.states[f"i-{name}"] = "running"
@@ -348,7 +359,7 @@ class Practice:
     def bare(self, pool: str) -> Node:
         """A replacement as the provider hands it out: not in the records, no guard."""
         name = f"r{len(self.nodes)}"
-        node = self.add_node(name, installed=False)
+        node = self.add_node(name, installed=False, pool=pool)
         self.records.remove_node(name)
         return node
 
@@ -356,7 +367,7 @@ class Practice:
         """Open a console on this world."""
 
         def cloud_of(node: Node) -> Cloud | None:
-            return self.cloud if node.provider == "practice" else None
+            return self.cloud if node.provider in ("practice", "aws") else None
 
         context = Context(
             "test", self.directory, self.directory / "state", self.directory / "cache", store=STORE

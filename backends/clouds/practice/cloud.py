@@ -51,6 +51,10 @@ class PracticeCloud:
             return Replacement(token, "ready", node_of(answer["host"], self._identity_file))
         return Replacement(token, "pending" if state == "pending" else "failed", reason=reason)
 
+    def terminate(self, node: Node) -> None:
+        """End the host as its provider would, without a notice; raises UnreachableError when nobody answers."""
+        self._client.call("reclaim", host=node.name)
+
 
 def node_of(host: dict[str, Any], identity_file: Path) -> Node:
     """The node record of a host that the daemon describes."""

@@ -174,18 +174,22 @@ def _save_failed(mind: Mind, event: SaveFailed, now: float) -> Step:
 
 def _gone(mind: Mind, event: Gone, now: float) -> Step:
     phase, text = _ending(mind, event)
-    reclaimed = not event.done and (event.shutdown or mind.notice.state == "notice")
-    mind = replace(mind, phase=phase, frozen=None, asked=False)  # an upload under way may still end well
+    reclaimed = phase == "ended_unknown" and (event.shutdown or mind.notice.state == "notice")
+    mind = replace(
+        mind, phase=phase, frozen=None, asked=False, reclaimed=reclaimed
+    )  # an upload under way may still end well
     return mind, (Report(f"job.{phase}", text, {"exit_code": event.exit_code, "reclaimed": reclaimed}),)
 
 
 def _ending(mind: Mind, event: Gone) -> tuple[Any, str]:
-    if event.done:
+    if event.done and event.ruled:
         return "finished", "the job is finished"
     if mind.notice.state == "notice":
         return "ended_unknown", "the process ended after a notice: counts as reclaimed, not as finished"
     if event.shutdown:
         return "ended_unknown", "the process ended while the node was going down: counts as reclaimed"
+    if event.done:
+        return "finished", "the job is finished"
     if event.exit_code is None:
         return "ended_unknown", "the process is gone, without a notice and without its done rule"
     return "failed", f"the process ended with status {event.exit_code}"

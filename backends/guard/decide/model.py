@@ -92,6 +92,7 @@ class Mind:
     notice: Notice = field(default_factory=Notice)
     notice_handled: int = 0  # serial of the last notice answered
     final_owed: bool = False  # the last save of the window under notice is still to come
+    reclaimed: bool = False  # the process ended after a notice or while the node went down
 
 
 # Events
@@ -144,9 +145,10 @@ class Standing:
 class Gone:
     """The process is no more."""
 
-    done: bool  # the job's done rule holds
+    done: bool  # the job's done rule holds, or it ended with status 0
     exit_code: int | None = None  # known only for a process that the guard or its engine started
     shutdown: bool = False  # the node was going down
+    ruled: bool = True  # `done` comes from the job's own rule, not from the exit status alone
 
 
 @dataclass(frozen=True)

@@ -270,4 +270,5 @@ class JobUnit:
             at_risk_s=at_risk_s(mind, now),
             error=record.error or (self.silence if mind.durable is not None else None),
             store=self.grant.store,
+            reclaimed=mind.reclaimed,
         )

@@ -63,8 +63,9 @@ def check_process(unit: JobUnit, child: subprocess.Popen[bytes] | None) -> None:
         return
     if code is None:
         code = _exit_code(unit)
+    ruled = unit.record.job.done_file is not None
     done = _done(unit, code)
-    unit.take(Gone(done, code, shutdown=not done and going_down()))
+    unit.take(Gone(done, code, shutdown=not (done and ruled) and going_down(), ruled=ruled))
 
 
 def _exit_code(unit: JobUnit) -> int | None:

@@ -99,16 +99,32 @@ def uptime_s(base: Path) -> float | None:
 
 
 def cgroup_version(base: Path) -> int | None:
-    """2 for the unified hierarchy, 1 for the older ones, None without cgroups."""
-    if (base / "sys/fs/cgroup/cgroup.controllers").exists():
-        return 2
-    return 1 if (base / "sys/fs/cgroup/memory").is_dir() or (base / "sys/fs/cgroup/cpu").is_dir() else None
+    """2 for the unified hierarchy alone, 1 where a controller lies in an older one, None without cgroups.
+
+    From /proc/self/cgroup (cgroups(7)): hosts in namespaces have no /sys/fs/cgroup of their own.
+    """
+    rows = re.findall(r"(?m)^(\d+):([^:\n]*):", text(base / "proc/self/cgroup") or "")
+    if any(number != "0" and not names.startswith("name=") for number, names in rows):
+        return 1
+    return 2 if rows or (base / "sys/fs/cgroup/cgroup.controllers").exists() else None
 
 
 def modules(base: Path) -> tuple[str, ...] | None:
-    """Active security modules (`lockdown,yama,apparmor`), None when the kernel does not say."""
+    """Active security modules (`lockdown,yama,apparmor`), None when the kernel does not say.
+
+    Without a mounted securityfs only those that label processes are named, which are those a restore depends on:
+    /proc/self/attr/current holds a label, or cannot be read where no such module is active.
+    """
     listed = line(base / "sys/kernel/security/lsm")
-    return None if listed is None else tuple(item for item in listed.split(",") if item)
+    if listed is not None:
+        return tuple(item for item in listed.split(",") if item)
+    attributes = base / "proc/self/attr"
+    if not attributes.is_dir():
+        return None
+    label = (text(attributes / "current") or "").strip("\0\n ")
+    if not label:
+        return ()
+    return ("selinux",) if label.count(":") >= 2 else ("apparmor",)
 
 
 def free_bytes(path: Path) -> int | None:

@@ -178,6 +178,23 @@ def remove(invocation: Invocation) -> int:
     return act(invocation)
 
 
+def fence(invocation: Invocation) -> int:
+    """`fleet fence NAME`: irreversible for everything that runs there."""
+    name = invocation.arguments["name"]
+
+    async def jobs(fleet: Fleet) -> list[str]:
+        fleet.node(name)
+        return [job.name for job in fleet.jobs().values() if job.uid and job.node == name]
+
+    living = on_fleet(invocation, jobs)
+    lines = [
+        f"turn the machine of {name} off: everything in its memory is lost",
+        f"jobs there: {', '.join(living) or 'none'}; each can come back from its last save",
+    ]
+    invocation.confirm(3, lines, name)
+    return act(invocation)
+
+
 def cordon(invocation: Invocation) -> int:
     """`fleet cordon NAME`."""
     name = invocation.arguments["name"]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from backends.errors import NoProofError
 from console.cli.session import act, on_fleet
+from console.operations.common.forcing import forced
 
 if TYPE_CHECKING:
     from console.cli.invocation import Invocation
+    from console.operations.decide.batch import BatchItem
+    from console.operations.fleet import Fleet
 
 
 def save(invocation: Invocation) -> int:
@@ -21,25 +25,39 @@ def restore(invocation: Invocation) -> int:
     """`jobs restore NAME`: the plan is shown first."""
     arguments = invocation.arguments
     name = arguments["name"]
+    force = forced(arguments.get("force") or [])
     lines = [*_plan(invocation, name)]
+    lines += [f"the refusal of {each} is set aside: {reason}" for each, reason in force.items()]
     if arguments.get("i_know_it_is_dead"):
         lines.append(f"your word that the old process of {name} is dead is recorded as the proof")
-    invocation.confirm(2, lines, name)
+    invocation.confirm(3 if force else 2, lines, name)
     return act(invocation)
 
 
 def _plan(invocation: Invocation, name: str) -> list[str]:
     """What a restore would do now, in lines for people."""
     from console.operations.decide.batch import BatchItem
-    from console.operations.flows import batch
 
     arguments = invocation.arguments
-    item = BatchItem(name, arguments.get("checkpoint"), arguments.get("to"))
-    row = on_fleet(invocation, lambda fleet: batch.plan(fleet, [item]))[0]
+    force = tuple(arguments.get("force") or ())
+    item = BatchItem(name, arguments.get("checkpoint"), arguments.get("to"), force)
+    invocation.progress(f"looking for proof and a place for {name}; a silent node is given a few seconds")
+    row = on_fleet(invocation, lambda fleet: _checked(fleet, arguments.get("to"), item))[0]
+    refused = row.get("refused")
+    if refused is not None and not arguments.get("i_know_it_is_dead") and not invocation.dry_run:
+        raise NoProofError(refused[0], hint=refused[1])  # before anybody is asked for a yes
     if row["checkpoint"] is None and row["node"] is not None:
         return [f"{name} runs on {row['node']} already: nothing would be restored"]
     lines = [f"restore {name} from {row['checkpoint'] or 'no checkpoint'} on {row['node'] or 'no node'}"]
     return [*lines, row["reason"]] if row["reason"] else lines
+
+
+async def _checked(fleet: Fleet, to: str | None, item: BatchItem) -> list[dict[str, Any]]:
+    from console.operations.common.locate import check_place
+    from console.operations.flows import batch
+
+    check_place(fleet, to)
+    return await batch.plan(fleet, [item], refusals=True)
 
 
 def move(invocation: Invocation) -> int:

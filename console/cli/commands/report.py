@@ -19,6 +19,10 @@ def run(invocation: Invocation) -> int:
     discount = arguments.get("discount")
     if discount is not None and not discount < 1:
         raise UsageError(f"--discount is {discount:g}; less than 1 is expected, such as 0.7 or 70%")
+    if arguments.get("by") is not None:
+        from console.cli.commands import accounts
+
+        return accounts.run(invocation)
     span = arguments.get("since")
     ledger = open_ledger(context.state, context.ledger)
     try:
@@ -30,7 +34,10 @@ def run(invocation: Invocation) -> int:
         )
     finally:
         ledger.close()
-    invocation.emit(document, text)
+    if invocation.output == "csv":  # a line a reclaim: the totals stand in the other formats
+        invocation.emit_listing("reclaim", document["reclaims"], [])
+    else:
+        invocation.emit(document, text)
     return 0
 
 

@@ -14,7 +14,8 @@ from backends.records.job import Job
 from console.operations.actions.outcome import Arguments, OnStep, Outcome
 from console.operations.actions.typed import job_of
 from console.operations.common import runs
-from console.operations.common.locate import check_protected, running_epoch
+from console.operations.common.forcing import forced
+from console.operations.common.locate import check_place, check_protected, running_epoch
 from console.operations.fleet import Fleet
 from console.operations.flows import move as moving
 from console.operations.flows import protect as protecting
@@ -31,7 +32,7 @@ async def _journalled(
     fleet: Fleet, kind: str, job: Job, work: Callable[[str, str], Awaitable[T]], done: ItemState = "done"
 ) -> tuple[str, T]:
     """Run `work(run, item)` as a run of one item, closed with what came of it."""
-    opened = runs.open_run(fleet, kind, [("1", job.name, {})])
+    opened = runs.unfinished(fleet, kind, job.name) or runs.open_run(fleet, kind, [("1", job.name, {})])
     try:
         result = await work(opened.id, "1")
     except StillRunningError as error:
@@ -73,12 +74,14 @@ async def restore(fleet: Fleet, arguments: Arguments, on_step: OnStep) -> Outcom
     """`jobs restore NAME [--to] [--checkpoint] [--i-know-it-is-dead NAME]`."""
     job = fleet.job(arguments["name"])
     check_protected(job)
+    check_place(fleet, arguments.get("to"))
     await _typed_word(fleet, job, arguments.get("i_know_it_is_dead"))
     wish = restoring.RestoreWish(
         job,
         to=arguments.get("to"),
         checkpoint=arguments.get("checkpoint"),
-        force=dict(arguments.get("force") or {}),
+        force=forced(arguments.get("force") or []),
+        wait=_waits(arguments),
     )
     run_id, result = await _journalled(
         fleet,
@@ -121,8 +124,13 @@ async def move(fleet: Fleet, arguments: Arguments, on_step: OnStep) -> Outcome:
     check_protected(job)
     if not to:
         raise UsageError("jobs move needs --to NODE")
+    check_place(fleet, to)
     run_id, result = await _journalled(
-        fleet, "move", job, lambda run, item: moving.move(fleet, job, to, run, item, on_step), "restored"
+        fleet,
+        "move",
+        job,
+        lambda run, item: moving.move(fleet, job, to, run, item, on_step, wait=_waits(arguments)),
+        "restored",
     )
     return _restored(run_id, result)
 
@@ -130,6 +138,7 @@ async def move(fleet: Fleet, arguments: Arguments, on_step: OnStep) -> Outcome:
 async def rehearse(fleet: Fleet, arguments: Arguments, on_step: OnStep) -> Outcome:
     """`jobs rehearse NAME [--to NODE]`."""
     job = fleet.job(arguments["name"])
+    check_place(fleet, arguments.get("to"))
     run_id, result = await _journalled(
         fleet,
         "rehearse",

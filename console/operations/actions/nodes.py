@@ -8,6 +8,7 @@ import dataclasses
 from backends.errors import ReprieveError, UsageError
 from console.operations.actions.outcome import Arguments, OnStep, Outcome
 from console.operations.fleet import Fleet
+from console.operations.flows import fencing
 
 AT_ONCE = 8
 
@@ -68,6 +69,22 @@ async def cordon(fleet: Fleet, arguments: Arguments, on_step: OnStep) -> Outcome
 async def uncordon(fleet: Fleet, arguments: Arguments, on_step: OnStep) -> Outcome:
     """`fleet uncordon NAME`."""
     return await _cordoned(fleet, arguments, cordoned=False)
+
+
+async def fence(fleet: Fleet, arguments: Arguments, on_step: OnStep) -> Outcome:
+    """`fleet fence NAME`: a silent machine is turned off, and its provider or fence command confirms it."""
+    node = fleet.node(arguments["name"])
+    said = await fencing.fence(fleet, node, on_step)
+    document = {
+        "schema": "reprieve/node-state/v1",
+        "node": node.name,
+        "state": said.state,
+        "source": said.source,
+        "asked_at": said.asked_at,
+    }
+    return Outcome(
+        f"{node.name} is off ({said.source} says {said.state}): its jobs can be restored", document
+    )
 
 
 async def remove(fleet: Fleet, arguments: Arguments, on_step: OnStep) -> Outcome:

@@ -9,7 +9,7 @@ from backends.clean import clean
 from backends.errors import NotFoundError, ReprieveError, UnreachableError, UsageError
 from backends.ledger.records import JobCurrent
 from backends.records import strict
-from backends.records.job import Job
+from backends.records.job import CONTROLLER_ONLY, Job
 from backends.records.status import JobStatus
 from console.operations.actions.outcome import Arguments, OnStep, Outcome
 from console.operations.actions.typed import changes_of
@@ -45,9 +45,12 @@ async def set_(fleet: Fleet, arguments: Arguments, on_step: OnStep) -> Outcome:
         raise UsageError(f"job {job.name}: {error}") from None
     _keep(fleet, changed)
     where = "in the record; its guard hears of it at the next start"
-    if job.uid:
-        plain = strict.to_document(changed)
-        await _tell_guard(fleet, job, "set", {"changes": {name: plain[name] for name in changes}})
+    plain = strict.to_document(changed)
+    told = {name: plain[name] for name in changes if name not in CONTROLLER_ONLY}
+    if job.uid and not told:
+        where = "in the record, for the controller"
+    elif job.uid:
+        await _tell_guard(fleet, job, "set", {"changes": told})
         where = "in the record and on its node"
     words = clean(", ".join(arguments["changes"]))
     return Outcome(

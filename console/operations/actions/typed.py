@@ -134,7 +134,7 @@ def _literal(value: str, key: str) -> Any:
         return dict(pair(each, "runtime") for each in shlex.split(value))
     if value in ("true", "false"):
         return value == "true"
-    if re.fullmatch(r"-?[0-9]{1,15}", value) and key in ("priority", "keep_last"):
+    if re.fullmatch(r"-?[0-9]{1,15}", value) and key in ("priority", "keep_last", "stop_after_reclaims"):
         return int(value)
     if key in ("hours", "max_overhead", "max_store_usd_per_day") and re.fullmatch(
         r"-?[0-9]+(\.[0-9]+)?", value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from backends.records import strict
-from backends.records.job import Job
+from backends.records.job import CONTROLLER_ONLY, Job
 from backends.records.node import Node
 from console.operations.fleet import Fleet
 
@@ -24,4 +24,5 @@ def grant(fleet: Fleet, job: Job, epoch: int, nonce: str, continues: str) -> dic
 
 def job_document(fleet: Fleet, job: Job, node: Node) -> dict[str, Any]:
     """The job's record as its guard keeps it."""
-    return {**strict.to_document(job), "node": node.name, "store": fleet.store_url(job)}
+    record = {name: value for name, value in strict.to_document(job).items() if name not in CONTROLLER_ONLY}
+    return {**record, "node": node.name, "store": fleet.store_url(job)}

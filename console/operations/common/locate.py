@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from backends.clean import clean
 from backends.errors import NotFoundError, UnreachableError, UsageError
+from backends.inventory.document import nearest
 from backends.ledger.records import JobCurrent
 from backends.records.job import Job
 from backends.records.node import Node
@@ -41,6 +43,18 @@ def check_protected(job: Job) -> None:
     if not job.uid:
         raise UsageError(
             f"job {job.name} was never protected", hint=f"reprieve jobs protect {job.name}, or jobs run"
+        )
+
+
+def check_place(fleet: Fleet, to: str | None) -> None:
+    """UsageError when `to` names neither a node nor a pool of the fleet; None is any."""
+    nodes = fleet.records.nodes()
+    pools = {node.pool for node in nodes.values() if node.pool}
+    if to is not None and to not in nodes and to not in pools:
+        known = sorted({*nodes, *pools})
+        raise UsageError(
+            f"--to {clean(to, limit=80)!r}: no node or pool of this fleet is called so{nearest(to, known)}",
+            hint="see `reprieve fleet list`",
         )
 
 

@@ -60,6 +60,23 @@ def open_run(fleet: Fleet, kind: str, items: list[tuple[str, str, dict[str, Any]
     return run
 
 
+def unfinished(fleet: Fleet, kind: str, job: str) -> Run | None:
+    """The newest run of this kind for this job alone, if it was left in the middle: the same command goes on with it.
+
+    Only restores and moves are journalled so that they can be gone on with. A run that somebody works on right now is
+    kept from us by its lock.
+    """
+    if kind not in ("restore", "move"):
+        return None
+    for run in fleet.ledger.runs(200):
+        items = fleet.ledger.items(run.id) if run.kind in ("restore", "move", "batch", "watch") else []
+        if not any(item.job == job for item in items):
+            continue
+        begun = run.kind == kind and run.state == "running" and bool(fleet.ledger.steps(run.id, "1"))
+        return run if begun else None
+    return None
+
+
 def find_run(fleet: Fleet, run_id: str) -> Run:
     """The run of this id, or UsageError."""
     run = fleet.ledger.find_run(run_id)

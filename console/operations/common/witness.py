@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from backends.clock import format_utc
 from backends.clouds.port import InstanceState
-from backends.errors import CredentialsError, DamagedError, NotInstalledError, ReprieveError
+from backends.errors import CredentialsError, DamagedError, NotInstalledError, ReprieveError, UnreachableError
 from backends.ledger.records import Word
 from backends.records.job import Job
 from backends.records.node import Node
@@ -69,6 +69,11 @@ async def ask_node(
             verdict = judge_node(Witness(silence, False, cloud, node.cordoned), limits or Limits())
             if verdict.proof is not None:
                 return None, verdict
+        await asyncio.wait(
+            {asking}, timeout=max(0.0, timeout_s - QUICK_S)
+        )  # opening a link has longer limits
+        if not asking.done():
+            raise UnreachableError(f"node {node.name}: no answer in {timeout_s:.0f} s")
         status = await asking
     except (DamagedError, NotInstalledError, CredentialsError) as error:
         return None, judge_node(Witness(None, True, None, node.cordoned, error.message), limits or Limits())

@@ -27,7 +27,7 @@ class BatchItem:
     job: str
     checkpoint: str | None = None  # None: the newest usable (`latest`)
     to: str | None = None  # node or pool; None: any
-    force: tuple[str, ...] = ()  # gate properties to override
+    force: tuple[str, ...] = ()  # gate properties to set aside, each alone or as property=reason
 
 
 def read_items(data: bytes, name: str) -> list[BatchItem]:

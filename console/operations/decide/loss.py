@@ -120,6 +120,14 @@ def prove(
     return None
 
 
+def word_hint(job: str, guard: GuardWord, to: str | None, checkpoint: str | None) -> str:
+    """What an operator can do about it, with what was typed kept in the line."""
+    if guard.word in ("running", "restoring"):
+        return f"to run it elsewhere: reprieve jobs move {job} --to {to or 'NODE'}"
+    more = f" --to {to}" * (to is not None) + f" --checkpoint {checkpoint}" * (checkpoint is not None)
+    return f"if you know that it is dead: reprieve jobs restore {job}{more} --i-know-it-is-dead {job}"
+
+
 def why_no_proof(job: str, node: str | None, verdict: NodeVerdict, guard: GuardWord) -> str:
     """The one line that tells an operator why nothing was restored."""
     where = node or "an unknown node"

@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from backends.records.node import NodeState, NoticeState
+
+GateWord = Literal["ok", "warn", "refuse", "unknown"]
+
+
+@dataclass(frozen=True)
+class GateAnswer:
+    """What the compatibility gate says of one node."""
+
+    word: GateWord
+    reasons: tuple[str, ...] = ()  # one sentence for each property that is not plainly fine
+    overridden: dict[str, str] = field(default_factory=dict)  # property → the operator's reason
+    rows: tuple[dict[str, Any], ...] = ()  # every property: verdict, message, saved, here, overridable
 
 
 @dataclass(frozen=True)
@@ -18,8 +30,11 @@ class Candidate:
     pool: str | None = None
     notice: NoticeState | None = "none"
     jobs: int = 0  # live jobs there
-    gate: Literal["ok", "warn", "refuse", "unknown"] = "ok"
+    gate: GateWord = "ok"
     gate_reasons: tuple[str, ...] = ()
+    overridden: dict[str, str] = field(default_factory=dict)
+    rows: tuple[dict[str, Any], ...] = ()
+    live: frozenset[str] = frozenset()  # uids of the jobs counted in `jobs`
 
 
 @dataclass(frozen=True)
@@ -29,6 +44,7 @@ class Placement:
     node: str | None
     refused: dict[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    overridden: dict[str, str] = field(default_factory=dict)  # refusals of the gate that were set aside
 
     def explain(self) -> str:
         """All refusals in one line."""
@@ -89,4 +105,5 @@ def place(
         fits,
         key=lambda c: (c.notice == "hint", c.jobs, c.gate == "warn", c.pool != home_pool, c.name),
     )
-    return Placement(best.name, refused, best.gate_reasons if best.gate == "warn" else ())
+    warnings = best.gate_reasons if best.gate == "warn" else ()
+    return Placement(best.name, refused, warnings, best.overridden)

@@ -26,9 +26,10 @@ class WatchedJob:
     priority: int = 0
     policy: str = "owned"
     paused: bool = False
-    attached: bool = False  # taken under guard while running, not started by us
+    reclaimed: bool = False  # its guard saw it end after a notice, or while the node went down
     checkpoint: str | None = None  # newest usable save
     restores_of_it: int = 0  # newest epochs in a row that continue from this same checkpoint
+    stop: str = ""  # why the job's policy ends restores by themselves now
     busy: bool = False  # an operation works on it
     retry_in_s: float = 0.0  # back-off left after a failed restore
     node_fits: bool = True  # a node of ours can take it
@@ -85,9 +86,10 @@ def _one(job: WatchedJob, stop: str | None) -> Action:
     def action(kind: ActionKind, reason: str) -> Action:
         return Action(kind, job.name, job.uid, reason)
 
-    if job.busy or job.paused or not job.proven or job.state in ("finished", "stopped", "ended_unknown"):
+    ended = job.state in ("finished", "stopped", "ended_unknown") and not job.reclaimed
+    if job.busy or job.paused or not job.proven or ended:
         return action("none", "")
-    if job.node_state != "lost" and job.state != "failed_restore":
+    if job.node_state != "lost" and not job.reclaimed:
         return action("none", "its node lives")
     if stop is not None:
         return action("alert", stop)
@@ -102,10 +104,15 @@ def _one(job: WatchedJob, stop: str | None) -> Action:
             f"job {job.name} was restored {job.restores_of_it} times from {job.checkpoint} without a new save: "
             "it is not restored again until you say so",
         )
+    if job.stop:
+        return action(
+            "alert", f"job {job.name} is not restored by itself: {job.stop}; `reprieve jobs restore` is yours"
+        )
     if job.retry_in_s > 0:
         return action("none", f"next try in {job.retry_in_s:.0f} s")
     if job.node_fits:
-        return action("restore", f"its node is lost; newest usable checkpoint {job.checkpoint}")
+        why = "its node is lost" if job.node_state == "lost" else "it ended after a notice or a shutdown"
+        return action("restore", f"{why}; newest usable checkpoint {job.checkpoint}")
     return action("capacity", f"no node of the fleet fits: {job.why_none_fits}")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from backends.errors import ReprieveError, UnreachableError
+from backends.errors import ReprieveError, StillRunningError, UnreachableError
 from backends.records.node import Node
 from console.operations.common.grants import grant, job_document
 from console.operations.common.witness import Evidence
@@ -33,7 +33,7 @@ class Asking(Attempt):
                 self.fleet, self.job, running.epoch, running.nonce or "", running.checkpoint or "genesis"
             ),
             "checkpoint": running.checkpoint,
-            "wait_s": NODE_WAIT_S,
+            "wait_s": NODE_WAIT_S if self.wish.wait else 0.0,
         }
         self.on_step(f"{node.name}: fetching, verifying and restoring {running.checkpoint}")
         deadline = self.fleet.clock.monotonic() + RESTORE_LIMIT_S
@@ -49,6 +49,11 @@ class Asking(Attempt):
             if answer.get("state") != "running":
                 self.answered(running.epoch, node.name, answer)
                 return
+            if not self.wish.wait:
+                raise StillRunningError(
+                    f"job {self.job.name} is being restored on {node.name}: it goes on there by itself",
+                    hint="the same command waits for its end and keeps the books; `reprieve jobs list` shows the job",
+                )
             self.on_step(f"{node.name}: {answer.get('step') or 'restoring'}")
             await self.fleet.clock.pause(0.2)
 

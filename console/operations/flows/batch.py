@@ -16,9 +16,11 @@ from backends.ledger.records import Item, ItemState
 from backends.records.job import Job
 from console.operations.common import runs
 from console.operations.common.candidates import find_place
+from console.operations.common.forcing import forced
 from console.operations.common.locate import check_protected
 from console.operations.common.witness import gather
 from console.operations.decide.batch import BatchItem, order
+from console.operations.decide.loss import why_no_proof, word_hint
 from console.operations.fleet import Fleet
 from console.operations.flows.restore import Restored, RestoreWish, restore
 
@@ -34,6 +36,8 @@ def begin(fleet: Fleet, items: list[BatchItem], **arguments: Any) -> str:
     Items run in the order of their jobs' priorities.
     """
     jobs = [fleet.job(item.job) for item in items]
+    for item in items:
+        forced(item.force, default="batch")
     for job in jobs:
         check_protected(job)
     planned = []
@@ -44,13 +48,19 @@ def begin(fleet: Fleet, items: list[BatchItem], **arguments: Any) -> str:
     return runs.open_run(fleet, "batch", planned, **arguments).id
 
 
-async def plan(fleet: Fleet, items: list[BatchItem]) -> list[dict[str, Any]]:
-    """What a batch would do now, nothing changed: one row an item with checkpoint, node, and what stands in the way."""
+async def plan(fleet: Fleet, items: list[BatchItem], *, refusals: bool = False) -> list[dict[str, Any]]:
+    """What a batch would do now, nothing changed: one row an item with checkpoint, node, and what stands in the way.
+
+    With `refusals` a row's `refused` holds message and hint where there is no proof of death now.
+    """
 
     async def one(item: BatchItem) -> dict[str, Any]:
         row: dict[str, Any] = {"job": item.job, "checkpoint": item.checkpoint, "node": None, "reason": ""}
         try:
-            row.update(await _preview(fleet, fleet.job(item.job), item))
+            found = await _preview(fleet, fleet.job(item.job), item)
+            if not refusals:
+                found.pop("refused", None)
+            row.update(found)
         except ReprieveError as error:
             row["reason"] = error.message
         return row
@@ -61,20 +71,29 @@ async def plan(fleet: Fleet, items: list[BatchItem]) -> list[dict[str, Any]]:
 async def _preview(fleet: Fleet, job: Job, item: BatchItem) -> dict[str, Any]:
     check_protected(job)
     evidence = await gather(fleet, job)
+    target = evidence.running.target if evidence.running is not None else None
+    refused = None
+    if evidence.running is not None and evidence.proof is None:
+        why = why_no_proof(job.name, target, evidence.verdict, evidence.guard)
+        refused = (why, word_hint(job.name, evidence.guard, item.to, item.checkpoint))
     if evidence.guard.word == "running":
-        return {"node": evidence.running.target if evidence.running else None, "reason": "runs already"}
+        return {"node": target, "reason": "runs already", "refused": refused}
     saves = await fleet.blocking(fleet.truth(job).saves, job.uid, fleet.job_key(job.uid))
     wanted = next(
         (s for s in saves if s.usable and not s.orphan and item.checkpoint in (None, s.checkpoint)), None
     )
     if wanted is None:
         return {"reason": "no usable checkpoint"}
-    force = dict.fromkeys(item.force, "batch")
-    placement = await find_place(fleet, job, wanted.fingerprint, to=item.to, exclude={}, force=force)
+    silent = {}
+    if target is not None and evidence.status is None and evidence.verdict.state != "not_ready":
+        silent = {target: f"{evidence.verdict.state}: {evidence.verdict.reason}"}  # it was just asked
+    force = forced(item.force, default="batch")
+    placement = await find_place(fleet, job, wanted.fingerprint, to=item.to, exclude=silent, force=force)
     reason = "" if evidence.proof is not None or evidence.running is None else "no proof of death yet"
     return {
         "checkpoint": wanted.checkpoint,
         "node": placement.node,
+        "refused": refused,
         "reason": reason if placement.node is not None else placement.explain(),
     }
 
@@ -142,7 +161,7 @@ async def _restore_one(fleet: Fleet, item: Item, on_item: OnItem, on_step: OnSte
             job,
             to=data.get("to"),
             checkpoint=data.get("checkpoint"),
-            force=dict.fromkeys(data.get("force", ()), f"forced by batch {item.run}"),
+            force=forced(data.get("force", ()), default=f"forced by batch {item.run}"),
             cause="batch",
             detected_at=data.get("detected_at"),
         )

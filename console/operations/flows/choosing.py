@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from backends.errors import IncompatibleError
+from backends.ledger.records import Word
 from backends.records.node import Node
 from console.operations.common.candidates import find_place
 from console.operations.common.witness import Evidence
@@ -58,6 +59,8 @@ class Choosing(Attempt):
             to=self.wish.to,
             exclude={**tried, **lost},
             force=self.wish.force,
+            hearing=self.wish.hearing,
+            reserve=True,
         )
         if placement.node is None:
             raise IncompatibleError(
@@ -68,4 +71,18 @@ class Choosing(Attempt):
             if (placement.node, warning) not in self.warned:
                 self.warned.add((placement.node, warning))
                 self.on_step(f"{placement.node}: {warning}")
+        self.keep_overrides(placement.node, placement.overridden)
         return self.fleet.node(placement.node)
+
+    def keep_overrides(self, node: str, overridden: dict[str, str]) -> None:
+        """What the operator set aside, with the reason, goes into the record before anything is claimed on it."""
+        for name, reason in sorted(overridden.items()):
+            note = f"{name} set aside on {node}: {reason}"
+            if note in self.notes or any(data["note"] == note for data in self.book.observed("override")):
+                continue
+            self.book.observe("override", note=note)
+            self.notes.append(note)
+            now, who = self.fleet.clock.wall(), self.fleet.who
+            self.fleet.ledger.add_word(Word(now, who, "accept", self.job.name, self.job.uid, None, note))
+            data = {"property": name, "reason": reason}
+            self.fleet.tell("restore.override", note, node=node, job=self.job.name, data=data)

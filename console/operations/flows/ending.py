@@ -68,13 +68,15 @@ class Ending(Attempt):
     def keep(self, result: Restored, costs: Costs) -> None:
         """Put the costs into the ledger and the news into the history."""
         begin = self.book.first("begin")
+        from_name = begin.data["from_node"] if begin else None
+        from_node = self.fleet.records.nodes().get(from_name or "")
         self.fleet.ledger.put_reclaim(
             Reclaim(
                 key=f"{self.book.run}/{self.book.item}",
                 at=begin.data["detected_at"] if begin else self.fleet.clock.wall(),
                 job=result.job,
                 uid=result.uid,
-                from_node=begin.data["from_node"] if begin else None,
+                from_node=from_name,
                 notice=self.wish.notice,
                 notice_s=self.wish.notice_s,
                 lost_work_s=costs.lost_work_s,
@@ -86,6 +88,7 @@ class Ending(Attempt):
                 epoch=result.epoch,
                 failed_tries=result.failed_tries,
                 cause=self.wish.cause,
+                pool=from_node.pool if from_node is not None else None,
             )
         )
         text = f"{result.job} came back on {result.node} from {result.checkpoint}"

@@ -18,11 +18,19 @@ BACK = "-back"  # item name of the way back
 
 
 async def move(
-    fleet: Fleet, job: Job, to: str, run: str, item: str, on_step: Callable[[str], None]
+    fleet: Fleet,
+    job: Job,
+    to: str,
+    run: str,
+    item: str,
+    on_step: Callable[[str], None],
+    *,
+    wait: bool = True,
 ) -> Restored:
     """Move `job` to node or pool `to` and return where it lives.
 
     Raises:
+        UsageError: no node or pool is called `to`, or the job runs there.
         IncompatibleError: nothing there fits; the job was not touched.
         EngineError: the last save failed; the job runs on.
         ReprieveError: the restore there failed; the message says where the job runs now.
@@ -36,9 +44,10 @@ async def move(
         await _check_there(fleet, job, to)
         book.observe("source", node=source)
     if not any(data.get("state") == "stopped" for data in book.observed("stop")):
-        await stop(fleet, job, run, item, on_step)
+        await stop(fleet, job, run, item, on_step, wait=wait)
     try:
-        return await restore(fleet, RestoreWish(job, to=to, cause="move", max_tries=1), run, item, on_step)
+        wish = RestoreWish(job, to=to, cause="move", max_tries=1, wait=wait)
+        return await restore(fleet, wish, run, item, on_step)
     except StillRunningError:
         raise
     except ReprieveError as error:

@@ -17,7 +17,7 @@ from backends.errors import (
 from backends.ids import new_nonce, new_uid
 from backends.ledger.records import JobCurrent
 from backends.records import strict
-from backends.records.job import Job
+from backends.records.job import CONTROLLER_ONLY, Job
 from backends.records.node import Node
 from backends.records.status import JobStatus
 from console.operations.common.grants import grant, job_document
@@ -49,7 +49,8 @@ def job_document_or_plain(fleet: Fleet, job: Job, node: Node) -> dict[str, Any]:
     """The job's document; a job that has no store yet is examined without one."""
     if job.store or fleet.context.store:
         return job_document(fleet, job, node)
-    return {**strict.to_document(job), "node": node.name}
+    record = {name: value for name, value in strict.to_document(job).items() if name not in CONTROLLER_ONLY}
+    return {**record, "node": node.name}
 
 
 def refusal(job: Job, verdicts: list[dict[str, Any]]) -> IncompatibleError | None:
@@ -61,7 +62,9 @@ def refusal(job: Job, verdicts: list[dict[str, Any]]) -> IncompatibleError | Non
         return None
     reasons = "; ".join(str(reason) for reason in best.get("reasons") or ()) or "no reason given"
     line = best.get("restart_line")
-    hint = f"restart it as: {line}" if line else f"see reprieve jobs doctor {job.name}"
+    pid = job.attach.pid if job.attach is not None else None
+    look = f"--node {job.node} --pid {pid}" if pid is not None else job.name
+    hint = f"restart it as: {line}" if line else f"the reasons one by one: reprieve jobs doctor {look}"
     return IncompatibleError(
         f"job {job.name} cannot be protected ({best.get('answer')}): {reasons}", hint=hint
     )

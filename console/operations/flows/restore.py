@@ -7,7 +7,7 @@ from backends.errors import NoProofError, ReprieveError
 from backends.ids import new_nonce
 from console.operations.common.runs import Notebook
 from console.operations.common.witness import Evidence, gather, proof_document
-from console.operations.decide.loss import why_no_proof
+from console.operations.decide.loss import why_no_proof, word_hint
 from console.operations.decide.restore import Observed, Step, next_step
 from console.operations.fleet import Fleet
 from console.operations.flows.asking import POLL_S, Asking
@@ -33,7 +33,11 @@ async def restore(fleet: Fleet, wish: RestoreWish, run: str, item: str, on_step:
         ReprieveError: every try failed; the message holds the last reason.
     """
     with fleet.locks.only_runner(f"job.{wish.job.uid}", f"job {wish.job.name}"):
-        return await _Restore(fleet, wish, Notebook(fleet, run, item), on_step).drive()
+        try:
+            return await _Restore(fleet, wish, Notebook(fleet, run, item), on_step).drive()
+        except BaseException:
+            fleet.placing.pop(wish.job.uid, None)
+            raise
 
 
 class _Restore(Choosing, Asking, Ending):
@@ -114,9 +118,7 @@ class _Restore(Choosing, Asking, Ending):
 
     def refuse(self, evidence: Evidence) -> None:
         node, name = (evidence.running.target if evidence.running else None), self.job.name
-        hint = f"if you know that it is dead: reprieve jobs restore {name} --i-know-it-is-dead {name}"
-        if evidence.guard.word in ("running", "restoring"):
-            hint = f"to run it elsewhere: reprieve jobs move {name} --to NODE"
+        hint = word_hint(name, evidence.guard, self.wish.to, self.wish.checkpoint)
         raise NoProofError(why_no_proof(name, node, evidence.verdict, evidence.guard), hint=hint)
 
     # -- taking over ----------------------------------------------------------------------------------------------

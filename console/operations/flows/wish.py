@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from backends.records.job import Job
+from console.operations.common.candidates import Hearing
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,8 @@ class RestoreWish:
     max_tries: int = 3
     notice: bool | None = None
     notice_s: float | None = None
+    wait: bool = True  # False: leave once a guard has begun; the same command goes on later
+    hearing: Hearing | None = None  # who knows which nodes answer; None: every node is asked
 
 
 @dataclass(frozen=True)

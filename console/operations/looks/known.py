@@ -102,5 +102,11 @@ def _history(ledger: Ledger, fleet: Inventory, pool: str | None, typed: Values) 
     if not hours or any(key in typed for key in RATES if key != "band"):
         return {}, ""
     here = {name for name, node in fleet.nodes.items() if node.pool == pool}
-    count = sum(1 for each in ledger.reclaims() if each.cause == "reclaim" and each.from_node in here)
+    count = sum(
+        1
+        for each in ledger.reclaims()
+        if each.cause == "reclaim"
+        and each.outcome == "restored"
+        and (each.pool == pool or each.from_node in here)
+    )
     return {"history_node_hours": hours, "history_reclaims": count}, f"ledger: own history of pool {pool}"

@@ -8,9 +8,10 @@ from typing import Any
 from backends.inventory.load import load
 from backends.records.job import Job
 from console.operations.common.candidates import candidate
+from console.operations.decide.capacity import Request
 from console.operations.decide.placement import Candidate, place, why_not
 from console.operations.fleet import Fleet
-from console.operations.flows.capacity import may_replace
+from console.operations.flows.capacity import request_for
 from console.operations.truth import SaveView
 
 Document = dict[str, Any]
@@ -36,12 +37,11 @@ async def places(fleet: Fleet, arguments: Document) -> Document:
     nodes = fleet.records.nodes()
     home = nodes.get(job.node)
     home_pool = None if home is None else home.pool
-    found = await asyncio.gather(*(candidate(fleet, node, fingerprint, {}) for node in nodes.values()))
+    found = await asyncio.gather(*(candidate(fleet, node, job, fingerprint, {}) for node in nodes.values()))
     best = place(list(found), policy=job.restore, home_pool=home_pool).node
     items = [_node(each, job, home_pool) for each in found]
-    items += [
-        _pool(name, launch, found, job, fleet, home_pool) for name, launch in _pools(fleet, found).items()
-    ]
+    rent = "the node it runs on is not in this fleet" if home is None else request_for(fleet, job, home, 0.0)
+    items += [_pool(name, found, job, rent, home_pool) for name in _pools(fleet, found)]
     return {
         "job": job.name,
         "checkpoint": None if save is None else save.checkpoint,
@@ -75,43 +75,35 @@ def _node(each: Candidate, job: Job, home_pool: str | None) -> Document:
     }
 
 
-def _pools(fleet: Fleet, found: list[Candidate]) -> dict[str, bool]:
-    """Every pool that the fleet knows, and whether it has a launch record."""
-    recorded = {name: pool.launch is not None for name, pool in load(fleet.context.fleet).pools.items()}
-    seen = dict.fromkeys((each.pool for each in found if each.pool), False)
-    return {**seen, **recorded}
+def _pools(fleet: Fleet, found: list[Candidate]) -> list[str]:
+    """Every pool that the fleet knows."""
+    return list(
+        dict.fromkeys([*(each.pool for each in found if each.pool), *load(fleet.context.fleet).pools])
+    )
 
 
 def _pool(
-    name: str, launchable: bool, found: list[Candidate], job: Job, fleet: Fleet, home_pool: str | None
+    name: str, found: list[Candidate], job: Job, rent: Request | str, home_pool: str | None
 ) -> Document:
-    fitting = [
-        each.name
-        for each in found
-        if each.pool == name and why_not(each, None, job.restore, home_pool) is None
-    ]
-    here = sum(1 for each in found if each.pool == name)
+    """`rent` is what would be asked for if the job's node were lost now, or why nothing would be."""
+    here = [each for each in found if each.pool == name]
+    fitting = [each.name for each in here if why_not(each, None, job.restore, home_pool) is None]
     reasons = [
-        f"{len(fitting)} of its {here} nodes fit: {', '.join(fitting)}"
+        f"{len(fitting)} of its {len(here)} nodes fit: {', '.join(fitting)}"
         if fitting
-        else f"none of its {here} nodes fits"
+        else f"none of its {len(here)} nodes fits"
     ]
-    home = fleet.records.nodes().get(job.node)
-    rent = (
-        may_replace(job, home)
-        if home is not None and home.pool == name
-        else "only the job's own pool is asked for a new machine"
-    )
-    if rent is not None:
+    asked = isinstance(rent, Request) and rent.pool == name
+    if isinstance(rent, str):
         reasons.append(f"nothing is launched there: {rent}")
-    elif not launchable and (home is None or home.provider != "practice"):
-        reasons.append("not launchable: it has no tested launch record")
-    else:
+    elif asked:
         reasons.append("a new machine of it is asked for when no node fits")
+    else:
+        reasons.append(f"no new machine of it is asked for: {rent.pool} comes first")
     return {
         "kind": "pool",
         "name": name,
-        "fits": bool(fitting) or None if rent is None else bool(fitting),
+        "fits": True if fitting else None if asked else False,
         "word": "ok" if fitting else "none",
         "pool": name,
         "jobs": None,

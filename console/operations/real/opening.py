@@ -23,6 +23,7 @@ from backends.store.open import open_store
 from backends.store.port import ObjectStore
 from backends.xdg import private
 from console.operations.context import KNOWN_HOSTS, Context
+from console.operations.decide.placement import GateAnswer
 from console.operations.fleet import Fleet
 from console.operations.real.installer import SshInstaller
 from console.operations.real.keys import FileKeys
@@ -81,9 +82,20 @@ def _truths(keys: FileKeys, who: str, clock: Clock) -> Callable[[str], Truth]:
 
 def _clouds(context: Context, clock: Clock) -> Callable[[Node], Cloud | None]:
     made: dict[str, Cloud] = {}
+    fenced: dict[tuple[object, ...], Cloud] = {}
 
     def cloud_of(node: Node) -> Cloud | None:
-        """The provider that can be asked about `node`; None where none can yet."""
+        """Who can be asked about the machine of `node`: its provider, its fence command, both, or None."""
+        if not node.fence:
+            return provider_of(node)
+        from backends.clouds.fence import FencedCloud
+
+        key = (node.name, node.instance, node.fence)
+        if key not in fenced:
+            fenced[key] = FencedCloud(clock, provider_of(node))
+        return fenced[key]
+
+    def provider_of(node: Node) -> Cloud | None:
         if node.provider == "practice" and context.practice_socket is not None:
             from backends.clouds.practice.cloud import PracticeCloud
 
@@ -98,8 +110,11 @@ def _clouds(context: Context, clock: Clock) -> Callable[[Node], Cloud | None]:
 
 
 def gate(
-    fingerprint: dict[str, Any], facts: dict[str, Any], overrides: dict[str, str]
-) -> tuple[str, tuple[str, ...]]:
+    fingerprint: dict[str, Any],
+    facts: dict[str, Any],
+    overrides: dict[str, str],
+    declared: dict[str, str],
+) -> GateAnswer:
     """`backends.compat` on documents: the word, and a sentence for each property that is not plainly fine.
 
     A save without a fingerprint tells nothing that could be compared: everything fits it, with that warning.
@@ -107,12 +122,16 @@ def gate(
     try:
         here = strict.read(Facts, facts, what="facts", ignore_unknown=True)
         if not fingerprint:
-            return "warn", ("the checkpoint does not say what it needs",)
+            return GateAnswer("warn", ("the checkpoint does not say what it needs",))
         saved = read_fingerprint(fingerprint, what="fingerprint")
     except ReprieveError as error:
-        return "unknown", (error.message,)
-    result = compat_gate(saved, here, overrides=overrides)
+        return GateAnswer("unknown", (error.message,))
+    result = compat_gate(saved, here, overrides=overrides, declared=declared)
+    rows = tuple(
+        {name: clean(value) if isinstance(value, str) else value for name, value in row.__dict__.items()}
+        for row in result.rows
+    )
     if not result.fits:
-        return "refuse", tuple(clean(row.message) for row in result.refusals)
+        return GateAnswer("refuse", tuple(clean(row.message) for row in result.refusals), {}, rows)
     warnings = tuple(clean(row.message) for row in result.warnings)
-    return ("warn" if warnings else "ok"), warnings
+    return GateAnswer("warn" if warnings else "ok", warnings, result.overridden, rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from backends.inventory import load, save
-from backends.inventory.model import Inventory
+from backends.inventory.model import Inventory, Renting
 from backends.records.job import Job
 from backends.records.node import Node
 
@@ -44,6 +44,10 @@ class TomlRecords:
     def jobs(self) -> dict[str, Job]:
         """All jobs by name."""
         return dict(self.inventory().jobs)
+
+    def renting(self) -> Renting:
+        """What the fleet may rent by itself."""
+        return self.inventory().renting
 
     def put_node(self, node: Node) -> None:
         """Add or replace a node's record; UsageError when it stands in a file of the user's own."""

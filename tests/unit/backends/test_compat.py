@@ -95,6 +95,11 @@ TABLE: list[tuple[str, dict[str, Any], dict[str, Any], str, str]] = [
     ("privileges", {}, {"uid": None}, "warn", "privileges: root in the save, unknown on this node; whether they agree cannot be told"),
     ("gpu_model", {}, {"gpus": (replace(H100, model="NVIDIA B200"),) * 2}, "refuse",
      "GPU model: NVIDIA H100 80GB HBM3 in the save, NVIDIA B200 on this node; this needs a cold start"),
+    ("gpu_model", {}, {"gpus": (replace(H100, memory_bytes=94 * GIB),) * 2}, "refuse",
+     "GPU model: NVIDIA H100 80GB HBM3 (80.0 GiB) in the save, NVIDIA H100 80GB HBM3 (94.0 GiB) on this node; this needs a cold start"),
+    ("gpu_model", {}, {"gpus": (replace(H100, memory_bytes=None, compute_capability="10.0"),) * 2}, "refuse",
+     "GPU model: NVIDIA H100 80GB HBM3 (compute capability 9.0) in the save, NVIDIA H100 80GB HBM3 (compute capability 10.0) on this node; this needs a cold start"),
+    ("gpu_model", {}, {"gpus": (replace(H100, memory_bytes=None, compute_capability=None),) * 2}, "ok", "GPU model: NVIDIA H100 80GB HBM3, as in the save"),
     ("gpu_model", {}, {"gpus": ()}, "refuse", "GPU model: NVIDIA H100 80GB HBM3 in the save, none on this node; this needs a cold start"),
     ("gpu_model", {}, {"gpus": None, "gpu_reason": "driver fault"}, "refuse",
      "GPU (driver fault): 2x NVIDIA H100 80GB HBM3 in the save, unknown on this node; whether they agree cannot be told"),
@@ -123,7 +128,10 @@ TABLE: list[tuple[str, dict[str, Any], dict[str, Any], str, str]] = [
     ("runtime", {"runtime": {"model": "k"}}, {}, "warn", "declared versions: model ('k' in the save) not declared now; whether they agree cannot be told"),
     ("os", {}, {"image": Image("ubuntu", "24.04", HERE.image.files)}, "warn", "operating system: debian 12 in the save, ubuntu 24.04 on this node; files outside the save may differ"),
     ("cgroup", {}, {"cgroup_version": 1}, "warn", "control groups: v2 in the save, v1 on this node; limits of the job are not carried over"),
-    ("lsm", {}, {"lsm": ("selinux",)}, "warn", "security modules: apparmor,yama in the save, selinux on this node; a profile the job ran under may be missing"),
+    ("lsm", {}, {"lsm": ("selinux",)}, "warn", "security module that labels processes: apparmor in the save, selinux on this node; a profile the job ran under may be missing"),
+    ("lsm", {}, {"lsm": ("apparmor", "landlock", "lockdown")}, "ok", "security module that labels processes: apparmor, as in the save"),
+    ("lsm", {"lsm": ()}, {"lsm": ("yama",)}, "ok", "security module that labels processes: none, as in the save"),
+    ("lsm", {}, {"lsm": None}, "warn", "security module that labels processes: apparmor in the save, unknown on this node; whether they agree cannot be told"),
 ]  # fmt: skip
 
 

@@ -103,6 +103,48 @@ def test_os_release_and_modules(tmp_path: Path) -> None:
     assert machine.modules(tmp_path) == ("capability", "yama")
 
 
+@pytest.mark.parametrize(
+    ("content", "version"),
+    [
+        ("0::/init.scope\n", 2),
+        ("0::/\n1:name=systemd:/\n", 2),
+        ("9:name=systemd:/\n4:memory:/\n0::/\n", 1),
+        ("2:cpu,cpuacct:/user.slice\n", 1),
+        ("", None),
+        ("nonsense\n", None),
+    ],
+)
+def test_the_cgroup_version_of_a_host_without_its_own_sysfs(
+    tmp_path: Path, content: str, version: int | None
+) -> None:
+    put(tmp_path, "proc/self/cgroup", content)
+    assert machine.cgroup_version(tmp_path) == version
+
+
+@pytest.mark.parametrize(
+    ("label", "modules"),
+    [
+        ("unconfined\n", ("apparmor",)),
+        ("reprieve (enforce)\n", ("apparmor",)),
+        ("system_u:system_r:init_t:s0\0", ("selinux",)),
+        ("", ()),
+        (None, None),
+    ],
+)
+def test_the_labelling_module_without_securityfs(
+    tmp_path: Path, label: str | None, modules: tuple[str, ...] | None
+) -> None:
+    if label is not None:
+        put(tmp_path, "proc/self/attr/current", label)
+    assert machine.modules(tmp_path) == modules
+
+
+def test_this_machines_cgroups_and_modules_are_known(tmp_path: Path) -> None:
+    found = facts.collect(root=tmp_path)
+    assert found.cgroup_version in (1, 2) or not Path("/proc/self/cgroup").exists()
+    assert found.lsm is not None or not Path("/proc/self/attr").is_dir()
+
+
 @given(st.text(max_size=300))
 def test_any_proc_text_is_read_without_a_fault(
     tmp_path_factory: pytest.TempPathFactory, content: str

@@ -345,6 +345,9 @@ def test_by_default_silence_stops_nothing_and_is_said_once() -> None:
         (Gone(done=False, exit_code=1), Notice(), "failed"),
         (Gone(done=False, exit_code=143), Notice("notice", 300.0, 1), "ended_unknown"),
         (Gone(done=False, exit_code=-15, shutdown=True), Notice(), "ended_unknown"),
+        (Gone(done=True, exit_code=0, ruled=False), Notice(), "finished"),
+        (Gone(done=True, exit_code=0, ruled=False), Notice("notice", 300.0, 1), "ended_unknown"),
+        (Gone(done=True, exit_code=0, ruled=False, shutdown=True), Notice(), "ended_unknown"),
         (Stopped(), Notice(), "stopped"),
     ],
 )
@@ -352,6 +355,7 @@ def test_endings(event: JobEvent, notice: Notice, state: str) -> None:
     after, decisions = step(replace(SAVED, notice=notice, notice_handled=1), event, 210.0)
     assert state_word(after, 210.0) == state
     assert kinds(decisions) == [f"job.{state}"]
+    assert after.reclaimed == (state == "ended_unknown" and event != Gone(done=False))
     assert step(after, Tick(), 900.0)[1] == ()
     assert at_risk_s(after, 900.0) is None
 

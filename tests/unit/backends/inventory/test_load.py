@@ -200,3 +200,33 @@ def test_two_thousand_nodes_in_one_file(tmp_path: Path) -> None:
     text = "".join(f'[nodes.n{number}]\nssh = "n{number}"\n' for number in range(2000))
     inventory = load(write(tmp_path / "fleet.toml", text))
     assert inventory.origins["nodes", "n1999"].line == 3999
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[fleet]\nrent = true\n", "renting needs both max_usd and max_nodes"),
+        ('[fleet]\nrent = "yes"\n', "rent: true or false expected"),
+        ("[fleet]\nmax_nodes = 0\n", "max_nodes is 0; more than 0"),
+        ('[nodes.a]\nssh = "a"\non_unreachable = "shoot"\n', "not one of wait, terminate"),
+        ('[nodes.a]\nssh = "a"\nterminate_after = "5s"\n', "at least 60 s"),
+        ('[nodes.a]\nssh = "a"\nfence = { }\n', "fence needs a command"),
+        ('[nodes.a]\nssh = "a"\nfence = { comand = ["x"] }\n', "command"),
+        ('[jobs.a]\nnode = "a"\nstop_when_unpaid = true\n', "needs the job's discount"),
+        ('[jobs.a]\nnode = "a"\nstop_after_reclaims = -1\n', "0 or more"),
+    ],
+)
+def test_limits_and_fences_that_are_wrong_name_file_and_line(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message) as error:
+        load(write(tmp_path / "fleet.toml", text))
+    assert "fleet.toml" in error.value.message
+
+
+def test_limits_are_given_once_in_all_files(tmp_path: Path) -> None:
+    write(tmp_path / "fleet" / "a.toml", "[fleet]\nrent = true\nmax_usd = 10\n")
+    write(tmp_path / "fleet" / "b.toml", "[fleet]\nmax_nodes = 3\n")
+    found = load(tmp_path / "fleet").renting
+    assert (found.rent, found.on_demand, found.max_usd, found.max_nodes) == (True, False, 10.0, 3)
+    write(tmp_path / "fleet" / "c.toml", "[fleet]\nmax_nodes = 4\n")
+    with pytest.raises(UsageError, match="max_nodes is given twice: 3 and 4"):
+        load(tmp_path / "fleet")

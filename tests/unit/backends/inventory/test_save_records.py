@@ -60,6 +60,9 @@ _COMMON = {
     "rollback": st.booleans(),
     "accept_unproven": st.booleans(),
     "paused": st.booleans(),
+    "stop_after_reclaims": st.none() | st.integers(0, 50),
+    "discount": st.floats(min_value=0, max_value=0.99),
+    "stop_when_unpaid": st.booleans(),
     "keep_last": st.integers(1, 50),
     "min_age_s": _SECONDS,
 }
@@ -78,6 +81,9 @@ _NODES = st.builds(
     host_key=st.none() | _TEXT,
     cordoned=st.booleans(),
     labels=st.dictionaries(_TEXT, _ANY, max_size=3),
+    fence=st.lists(_ANY, max_size=3).map(tuple),
+    on_unreachable=st.sampled_from(["wait", "terminate"]),
+    terminate_after_s=_SECONDS.filter(lambda value: value >= 60),
 )
 
 

@@ -20,6 +20,7 @@ LOST = WatchedJob("train", "u", "lost", True, "protected", checkpoint="1.3")
         ({"restores_of_it": 1}, "restore"),
         ({"restores_of_it": 2}, "alert"),
         ({"busy": True}, None),
+        ({"stop": "it was restored often enough"}, "alert"),
         ({"paused": True}, None),
         ({"proven": False}, None),
         ({"node_state": "unreachable"}, None),
@@ -28,6 +29,9 @@ LOST = WatchedJob("train", "u", "lost", True, "protected", checkpoint="1.3")
         ({"state": "finished"}, None),
         ({"state": "stopped"}, None),
         ({"state": "ended_unknown"}, None),
+        ({"state": "ended_unknown", "reclaimed": True}, "restore"),
+        ({"state": "ended_unknown", "reclaimed": True, "node_state": "ok"}, "restore"),
+        ({"state": "ended_unknown", "reclaimed": True, "node_state": "unreachable", "proven": False}, None),
         ({"state": "zombie"}, "restore"),
     ],
 )

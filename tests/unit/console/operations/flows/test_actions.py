@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -199,6 +200,76 @@ def test_nodes_are_cordoned_installed_and_removed(practice: Practice) -> None:
     outcome = act(practice, "fleet install", names=["n2"])
     assert outcome.exit_code == 0
     assert practice.installed == ["n2"]
+
+
+def test_a_silent_node_is_fenced_on_the_operators_word(practice: Practice) -> None:
+    job = practice.running_job("train", "n0")
+    with pytest.raises(UsageError, match="answers: nothing was turned off"):
+        act(practice, "fleet fence", name="n0")
+    practice.nodes["n0"].partitioned = True
+    practice.cloud.on_terminate = lambda instance: practice.nodes["n0"].reclaim()
+    result = act(practice, "fleet fence", name="n0")
+    assert result.document["state"] == "terminated"
+    act(practice, "jobs restore", name="train")
+    assert [epoch for _, epoch in practice.where(job.uid)] == [2]
+
+
+@pytest.mark.parametrize("words", ["jobs move", "jobs restore", "jobs rehearse"])
+def test_a_place_that_is_none_is_wrong_usage(practice: Practice, words: str) -> None:
+    start(practice)
+    with pytest.raises(UsageError, match="'n9': no node or pool of this fleet is called so"):
+        act(practice, words, name="train", to="n9")
+    pool = practice.records.nodes()["n0"].pool
+    assert pool is not None
+    if words == "jobs rehearse":
+        assert act(practice, words, name="train", to=pool).exit_code == 0
+
+
+def test_a_restore_that_is_not_waited_for_goes_on_and_the_same_command_keeps_the_books(
+    practice: Practice,
+) -> None:
+    job = start(practice)
+    practice.reclaim("n0")
+    with pytest.raises(StillRunningError, match="goes on there by itself"):
+        act(practice, "jobs restore", name="train", no_wait=True)
+    assert practice.fleet().ledger.reclaims() == []
+    result = act(practice, "jobs restore", name="train")
+    assert [epoch for _, epoch in practice.where(job.uid)] == [2]
+    assert result.document["state"] == "restored"
+    ledger = practice.fleet().ledger
+    assert [run.state for run in ledger.runs(10) if run.kind == "restore"] == ["done"]
+    assert len(ledger.reclaims()) == 1
+
+
+def test_a_move_that_is_not_waited_for_is_finished_by_the_same_command(practice: Practice) -> None:
+    job = start(practice)
+    with pytest.raises(StillRunningError):
+        act(practice, "jobs move", name="train", to="n2", no_wait=True)
+    act(practice, "jobs move", name="train", to="n2")
+    assert [node for node, _ in practice.where(job.uid)] == ["n2"]
+    runs_ = [run for run in practice.fleet().ledger.runs(10) if run.kind == "move"]
+    assert [run.state for run in runs_] == ["done"]
+
+
+def test_the_refusal_keeps_what_was_typed(practice: Practice) -> None:
+    start(practice)
+    practice.nodes["n0"].partitioned = True
+    practice.cloud.states["i-n0"] = "running"
+    with pytest.raises(NoProofError) as error:
+        act(practice, "jobs restore", name="train", to="n2", checkpoint="1.1")
+    assert error.value.hint is not None
+    assert error.value.hint.endswith(
+        "reprieve jobs restore train --to n2 --checkpoint 1.1 --i-know-it-is-dead train"
+    )
+
+
+def test_a_node_that_nobody_can_turn_off_says_what_to_set(practice: Practice) -> None:
+    practice.running_job("train", "n0")
+    practice.records.put_node(dataclasses.replace(practice.records.nodes()["n0"], provider="none"))
+    practice.nodes["n0"].partitioned = True
+    with pytest.raises(UsageError, match="nobody can turn it off") as error:
+        act(practice, "fleet fence", name="n0")
+    assert "[nodes.n0] fence" in (error.value.hint or "")
 
 
 def test_typed_arguments_become_a_record() -> None:

@@ -6,11 +6,14 @@ import asyncio
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from backends.clock import parse_utc
 from backends.fakes.clock import run
+from backends.inventory.model import Renting
+from backends.records.job import Job
 from console.operations.fleet import Fleet
 from console.operations.flows.watch import Watch
 from console.operations.observe import Observer
@@ -73,19 +76,13 @@ def test_a_silent_reclaim_is_found_and_the_job_comes_back(practice: Practice) ->
     assert "save.committed" in kinds(practice)
 
 
-def test_time_spent_on_a_silent_node_is_no_wait_for_capacity(practice: Practice) -> None:
+def test_a_silent_node_is_not_waited_for(practice: Practice) -> None:
     practice.running_job("train", "n0")
-
-    def cut() -> None:
-        practice.nodes[
-            "n3"
-        ].partitioned = True  # asked whether it could take the job, it lets the controller wait
-
-    watch_for(practice, 90, {5: cut, 10: lambda: practice.reclaim("n0")})
+    watch_for(practice, 90, {5: cut(practice, "n3"), 10: lambda: practice.reclaim("n0")})
     reclaim = practice.fleet().ledger.reclaims()[0]
     assert reclaim.wait_s == 0
     assert reclaim.restore_s is not None
-    assert reclaim.restore_s >= practice.nodes["n1"].restore_takes_s + 5
+    assert reclaim.restore_s < practice.nodes["n1"].restore_takes_s + 4
 
 
 def test_twenty_five_time_outs_kill_nothing(practice: Practice) -> None:
@@ -103,6 +100,81 @@ def test_twenty_five_time_outs_kill_nothing(practice: Practice) -> None:
     assert "node.lost" not in kinds(practice)
 
 
+@pytest.mark.parametrize("noticed", [True, False])
+def test_a_job_that_ends_after_a_notice_was_reclaimed_one_that_just_vanishes_is_left_alone(
+    practice: Practice, noticed: bool
+) -> None:
+    job = practice.running_job("train", "n0")
+    node = practice.nodes["n0"]
+
+    def ends() -> None:
+        held = node.held[job.uid]
+        assert held.process is not None
+        held.process.alive, held.state, held.reclaimed = False, "ended_unknown", noticed
+        node.notice = "notice" if noticed else "none"
+
+    watch, _ = watch_for(practice, 60, {10: ends})
+    where = practice.where(job.uid)
+    assert [epoch for _, epoch in where] == ([2] if noticed else [])
+    assert [name for name, _ in where if name == "n0"] == [], "its node is about to be taken"
+    row = Observer(watch.fleet, watch.poller).build(watch.poller.known).jobs[0]
+    assert row.state == ("unrehearsed" if noticed else "ended_unknown")
+
+
+def terminates(practice: Practice, *, obeys: bool = True) -> None:
+    """Node n0 asks to be terminated when silent; its provider obeys, or says that it still runs."""
+    node = dataclasses.replace(
+        practice.records.nodes()["n0"], on_unreachable="terminate", terminate_after_s=120.0
+    )
+    practice.records.put_node(node)
+
+    def ended(instance: str) -> None:
+        if obeys:
+            practice.nodes["n0"].reclaim()
+        else:
+            practice.cloud.states[instance] = "stopping"
+
+    practice.cloud.on_terminate = ended
+
+
+def cut(practice: Practice, *names: str) -> Callable[[], None]:
+    def act() -> None:
+        for name in names:
+            practice.nodes[name].partitioned = True
+
+    return act
+
+
+def test_a_silent_node_is_terminated_where_its_record_asks_for_it_and_its_job_comes_back(
+    practice: Practice,
+) -> None:
+    job = practice.running_job("train", "n0")
+    terminates(practice)
+    watch_for(practice, 115, {5: cut(practice, "n0")})
+    assert practice.cloud.ended == []
+    watch_for(practice, 60)
+    assert practice.cloud.ended == ["i-n0"]
+    assert [epoch for _, epoch in practice.where(job.uid)] == [2]
+    assert "node.fencing" in kinds(practice)
+
+
+def test_a_termination_that_nobody_confirms_proves_nothing(practice: Practice) -> None:
+    job = practice.running_job("train", "n0")
+    terminates(practice, obeys=False)
+    watch_for(practice, 500, {5: cut(practice, "n0")})
+    assert practice.cloud.ended == ["i-n0"]
+    assert practice.where(job.uid) == [("n0", 1)]
+    assert practice.side.newest_epoch(job.uid) == 1
+
+
+def test_a_controller_that_hears_less_than_it_misses_terminates_nothing(practice: Practice) -> None:
+    practice.running_job("train", "n0")
+    terminates(practice)
+    _, told = watch_for(practice, 300, {5: cut(practice, "n0", "n1", "n2")})
+    assert practice.cloud.ended == []
+    assert any("cut off" in text for text in told)
+
+
 def test_no_capacity_asks_for_a_replacement_and_installs_the_guard(tmp_path: Path) -> None:
     practice = Practice(tmp_path, nodes=1)
     job = practice.running_job("train", "n0")
@@ -118,6 +190,85 @@ def test_no_capacity_asks_for_a_replacement_and_installs_the_guard(tmp_path: Pat
     ended = next(e for _, e in practice.fleet().ledger.events() if e.kind == "restore.done")
     whole_s = parse_utc(ended.time) - parse_utc(began.time)
     assert reclaim.wait_s + reclaim.restore_s == pytest.approx(whole_s, abs=0.01)
+
+
+HOME, OTHER = "aws/r-1/big/linux", "aws/r-2/big/linux"
+LIMITS = Renting(rent=True, on_demand=True, max_usd=50.0, max_nodes=2)
+
+
+def rented(tmp_path: Path, policy: str, limits: Renting = LIMITS, **fields: Any) -> tuple[Practice, Job]:
+    """A fleet of one machine of AWS whose job may be restored under `policy`."""
+    practice = Practice(tmp_path, nodes=1, pool=HOME, provider="aws")
+    practice.records.limits = limits
+    return practice, practice.running_job("train", "n0", restore=policy, **fields)
+
+
+def test_a_machine_is_rented_within_limits_and_marked(tmp_path: Path) -> None:
+    practice, job = rented(tmp_path, "same-pool")
+    watch_for(practice, 60, {10: lambda: practice.reclaim("n0")})
+    assert practice.cloud.rented[0] == (HOME, "spot", 50.0)
+    assert practice.where(job.uid) == [("r1", 2)]
+    assert practice.records.nodes()["r1"].labels == {"rented": "spot"}
+
+
+def test_nothing_is_rented_unless_the_fleet_says_so(tmp_path: Path) -> None:
+    practice, job = rented(tmp_path, "any-pool", Renting())
+    _, told = watch_for(practice, 60, {10: lambda: practice.reclaim("n0")})
+    assert practice.cloud.rented == []
+    assert practice.where(job.uid) == []
+    assert sum("renting is off" in text for text in told) == 1
+
+
+def test_any_pool_goes_on_to_the_next_one(tmp_path: Path) -> None:
+    practice, job = rented(tmp_path, "any-pool")
+    practice.add_node("far", pool=OTHER)
+    practice.records.put_node(dataclasses.replace(practice.records.nodes()["far"], cordoned=True))
+    practice.cloud.short.add((HOME, "spot"))
+    watch_for(practice, 120, {10: lambda: practice.reclaim("n0")})
+    asked = [pool for pool, _, _ in practice.cloud.rented]
+    assert asked[0] == HOME
+    assert asked[-1] == OTHER
+    assert asked.count(HOME) == 1, "a pool that had nothing is left alone for a minute"
+    assert [practice.records.nodes()[node].pool for node, _ in practice.where(job.uid)] == [OTHER]
+
+
+def test_on_demand_after_so_long_without_spot(tmp_path: Path) -> None:
+    practice, job = rented(tmp_path, "on-demand-after=10m")
+    practice.cloud.delay_s = 10_000.0  # spot stays pending
+
+    def cheaper() -> None:
+        practice.cloud.delay_s = 5.0
+
+    watch_for(practice, 700, {10: lambda: practice.reclaim("n0"), 615: cheaper})
+    assert practice.cloud.cancelled, "the pending spot request is given up"
+    assert practice.cloud.rented[-1][1] == "on_demand"
+    assert [epoch for _, epoch in practice.where(job.uid)] == [2]
+    node = practice.where(job.uid)[0][0]
+    assert practice.records.nodes()[node].labels == {"rented": "on_demand"}
+
+
+def test_a_job_is_restored_by_itself_only_as_often_as_its_policy_says(practice: Practice) -> None:
+    job = practice.running_job("train", "n0", stop_after_reclaims=1)
+
+    def again() -> None:
+        practice.reclaim(practice.where(job.uid)[0][0])
+
+    _, told = watch_for(practice, 200, {10: again, 120: again})
+    assert practice.where(job.uid) == []
+    assert practice.side.newest_epoch(job.uid) == 2
+    assert any("stop_after_reclaims is 1" in text for text in told)
+
+
+def test_a_job_that_does_not_pay_any_more_is_left_to_the_operator(practice: Practice) -> None:
+    job = practice.running_job("train", "n0", discount=0.05, stop_when_unpaid=True)
+    practice.fleet().tell("job.protected", "under guard", job="train")
+
+    def again() -> None:
+        practice.reclaim(practice.where(job.uid)[0][0])
+
+    _, told = watch_for(practice, 300, {60: again, 200: again})
+    assert practice.where(job.uid) == []
+    assert any("does not pay for it any more" in text for text in told)
 
 
 def test_jobs_of_one_lost_node_share_one_replacement(tmp_path: Path) -> None:

@@ -55,8 +55,24 @@ def test_records_are_read_again_when_a_file_changes(tmp_path: Path) -> None:
 
 def test_the_gate_refuses_with_both_values_and_never_calls_the_unknown_fine() -> None:
     facts = {"time": "2026-12-01T00:00:00Z", "wall_s": 0.0, "arch": "aarch64"}
-    word, reasons = gate({"engine": "signal", "arch": "x86_64"}, facts, {})
-    assert word == "refuse"
-    assert any("x86_64" in reason and "aarch64" in reason for reason in reasons)
-    assert gate({}, facts, {})[0] == "warn"
-    assert gate({"engine": "signal"}, {"nonsense": 1}, {})[0] == "unknown"
+    answer = gate({"engine": "signal", "arch": "x86_64"}, facts, {}, {})
+    assert answer.word == "refuse"
+    assert any("x86_64" in reason and "aarch64" in reason for reason in answer.reasons)
+    assert answer.rows[0]["property"] == "arch"
+    assert gate({}, facts, {}, {}).word == "warn"
+    assert gate({"engine": "signal"}, {"nonsense": 1}, {}, {}).word == "unknown"
+
+
+def test_the_versions_that_a_jobs_record_declares_now_must_be_those_of_the_save() -> None:
+    facts = {"time": "2026-12-01T00:00:00Z", "wall_s": 0.0, "arch": "x86_64"}
+    saved = {"engine": "signal", "arch": "x86_64", "gpus": [], "memory_needed_bytes": 0, "disk_needed_bytes": 0,
+             "runtime": {"serving": "vllm 0.20"}}  # fmt: skip
+    changed = gate(saved, facts, {}, {"serving": "vllm 0.21"})
+    assert changed.word == "refuse"
+    assert changed.reasons == (
+        "declared versions: serving 'vllm 0.20' in the save, 'vllm 0.21' now; this needs a cold start",
+    )
+    same = gate(saved, facts, {}, {"serving": "vllm 0.20"})
+    assert all("declared" not in reason for reason in same.reasons)
+    forced = gate(saved, facts, {"runtime": "tested by hand"}, {"serving": "vllm 0.21"})
+    assert forced.overridden == {"runtime": "tested by hand"}
