@@ -24,14 +24,18 @@ class SqlLedger(SqlJournal):
             )
             return added == 1
 
-    def events(self, *, limit: int = 500, after: int = 0, job: str | None = None) -> list[tuple[int, Event]]:
-        """The newest `limit` events after number `after`, oldest first, with their numbers."""
+    def events(
+        self, *, limit: int = 500, after: int = 0, job: str | None = None, kinds: tuple[str, ...] = ()
+    ) -> list[tuple[int, Event]]:
+        """The newest `limit` events after number `after`, oldest first, with their numbers; of `kinds`, if given."""
+        one_of = f" AND kind IN ({','.join('?' * len(kinds))})" if kinds else ""
         rows = self._database.rows(
             "SELECT number, id, time, kind, node, job, text, data FROM events"
-            " WHERE number > ? AND (CAST(? AS TEXT) IS NULL OR job = ?) ORDER BY number DESC LIMIT ?",
+            f" WHERE number > ? AND (CAST(? AS TEXT) IS NULL OR job = ?){one_of} ORDER BY number DESC LIMIT ?",
             after,
             job,
             job,
+            *kinds,
             limit,
         )
         return [

@@ -71,8 +71,10 @@ class Ledger(Journal, Protocol):
         """Keep an event; False when one of this id is there already."""
         ...
 
-    def events(self, *, limit: int = 500, after: int = 0, job: str | None = None) -> list[tuple[int, Event]]:
-        """The newest `limit` events after number `after`, oldest first, with their numbers."""
+    def events(
+        self, *, limit: int = 500, after: int = 0, job: str | None = None, kinds: tuple[str, ...] = ()
+    ) -> list[tuple[int, Event]]:
+        """The newest `limit` events after number `after`, oldest first, with their numbers; of `kinds`, if given."""
         ...
 
     def put_job(self, job: JobCurrent) -> None:

@@ -72,7 +72,15 @@ COMMANDS: tuple[Command, ...] = (
         tier=2,
         arguments=(
             Argument("every", "time between two looks at the fleet (default 5s)", kind="duration"),
-            Argument("once", "one look, then exit", kind="flag"),
+            Argument("once", "one look and one round of upkeep, then exit", kind="flag"),
+            Argument(
+                "retain-every", "time between two runs of retention (default 1h; 0s: never)", kind="duration"
+            ),
+            Argument(
+                "scrub-every",
+                "time between two checks of a job's checkpoints (default 1d; 0s: never)",
+                kind="duration",
+            ),
         ),
         examples=(
             Example("reprieve watch", "runs until stopped; keep it off the spot nodes"),
@@ -80,7 +88,8 @@ COMMANDS: tuple[Command, ...] = (
         ),
         details=(
             "Restores onto owned compatible nodes only, unless a job says otherwise; never without proof that the "
-            "old process is gone. Starting it is the consent: it asks nothing."
+            "old process is gone. It also reads checkpoints back and deletes those that retention lets go: the plan is "
+            "what `checkpoints prune NAME --dry-run` prints. Starting it is the consent: it asks nothing."
         ),
     ),
     Command(

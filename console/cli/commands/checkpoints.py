@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 from backends.clock import format_utc
 from backends.errors import ReprieveError, UsageError
 from console.cli.session import act, on_fleet
+from console.operations.common.scrubs import scrubs
+from console.operations.decide.upkeep import Scrub
 from console.operations.truth import SaveView
 
 if TYPE_CHECKING:
@@ -15,9 +17,10 @@ if TYPE_CHECKING:
     from console.operations.fleet import Fleet
 
 
-def save_document(job: Job, save: SaveView, now: float) -> dict[str, Any]:
-    """One checkpoint as machine formats show it."""
-    state = "orphan" if save.orphan else "damaged" if not save.usable else "saved"
+def save_document(job: Job, save: SaveView, now: float, scrub: Scrub | None = None) -> dict[str, Any]:
+    """One checkpoint as machine formats show it; `scrub` is its newest check, if any."""
+    damaged = not save.usable or (scrub is not None and not scrub.whole)
+    state = "orphan" if save.orphan else "damaged" if damaged else "saved"
     if state == "saved":
         state = "rehearsed" if save.rehearsed_on else "verified" if save.verified else "saved"
     frozen = None if save.frozen_at is None else save.frozen_at - (save.clock_offset_s or 0.0)
@@ -36,7 +39,9 @@ def save_document(job: Job, save: SaveView, now: float) -> dict[str, Any]:
         "rehearsed_on": save.rehearsed_on,
         "freeze_s": save.freeze_s,
         "upload_s": save.upload_s,
-        "reason": save.reason,
+        "reason": save.reason or ("" if scrub is None else scrub.reason),
+        "checked_at": None if scrub is None else format_utc(scrub.at),
+        "checked_how": None if scrub is None else scrub.how,
     }
 
 
@@ -57,7 +62,8 @@ def list_(invocation: Invocation) -> int:
                     raise
                 invocation.warn(f"job {job.name}: {error.message}")
                 continue
-            items += [save_document(job, save, fleet.clock.wall()) for save in saves]
+            now, checked = fleet.clock.wall(), scrubs(fleet.ledger, job)
+            items += [save_document(job, save, now, checked.get(save.checkpoint)) for save in saves]
         return items
 
     from console.cli.invocation import Column
@@ -74,6 +80,8 @@ def list_(invocation: Invocation) -> int:
         Column("freeze_s", wide=True),
         Column("upload_s", wide=True),
         Column("frozen_at", wide=True),
+        Column("checked_at", wide=True),
+        Column("checked_how", wide=True),
     ]
     invocation.emit_listing("checkpoint", on_fleet(invocation, work), columns)
     return 0
@@ -92,7 +100,7 @@ def show(invocation: Invocation) -> int:
             if save.checkpoint == wanted:
                 return {
                     "schema": "reprieve/checkpoint/v1",
-                    **save_document(job, save, fleet.clock.wall()),
+                    **save_document(job, save, fleet.clock.wall(), scrubs(fleet.ledger, job).get(wanted)),
                     "fingerprint": save.fingerprint,
                 }
         raise UsageError(
@@ -104,31 +112,25 @@ def show(invocation: Invocation) -> int:
 
 
 def verify(invocation: Invocation) -> int:
-    """`checkpoints verify NAME [ID] [--full]`: reads only, and records in the store that it did."""
+    """`checkpoints verify NAME [ID] [--sample F | --full]`: reads only, and records that it did."""
     return act(invocation)
 
 
 def prune(invocation: Invocation) -> int:
-    """`checkpoints prune NAME`: the same plan is shown and carried out."""
+    """`checkpoints prune NAME`: what was shown is carried out, nothing else; refused where it may not go any more."""
+    from console.operations.flows.upkeep import retain
+
     arguments = invocation.arguments
     name = arguments["name"]
 
-    async def work(fleet: Fleet, *, dry_run: bool) -> dict[str, Any]:
+    async def work(fleet: Fleet, shown: tuple[str, ...] | None = None) -> dict[str, Any]:
         job = fleet.job(name)
         if not job.uid:
             raise UsageError(f"job {name} was never protected")
-        keep = arguments.get("keep_last")
-        age = arguments.get("min_age")
-        return await fleet.blocking(
-            fleet.truth(job).prune,
-            job.uid,
-            fleet.job_key(job.uid),
-            keep_last=job.keep_last if keep is None else keep,
-            min_age_s=job.min_age_s if age is None else age,
-            dry_run=dry_run,
-        )
+        keep, age = arguments.get("keep_last"), arguments.get("min_age")
+        return await retain(fleet, job, dry_run=shown is None, keep_last=keep, min_age_s=age, shown=shown)
 
-    plan = on_fleet(invocation, lambda fleet: work(fleet, dry_run=True))
+    plan = on_fleet(invocation, work)
     lines = [f"delete {each}" for each in plan["delete"]] or ["nothing is old enough to delete"]
     lines += [f"keep {each}: {why}" for each, why in plan["keep"].items()]
     if plan.get("refused"):
@@ -138,7 +140,7 @@ def prune(invocation: Invocation) -> int:
         invocation.emit(document, lambda _document: "\n".join(lines))
         return 0
     invocation.confirm(3, lines, name)
-    done = on_fleet(invocation, lambda fleet: work(fleet, dry_run=False))
+    done = on_fleet(invocation, lambda fleet: work(fleet, tuple(plan["delete"])))
     invocation.emit(
         {**document, **done}, lambda made: f"{len(made['delete'])} checkpoints of {name} are deleted"
     )

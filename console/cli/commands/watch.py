@@ -16,10 +16,21 @@ if TYPE_CHECKING:
     from console.operations.fleet import Fleet
 
 
+def _set_rounds(watch: Watch, rounds: dict[str, float]) -> Watch:
+    for name, seconds in rounds.items():
+        setattr(watch.upkeep, name, seconds)
+    return watch
+
+
 def run(invocation: Invocation) -> int:
     """`watch [--every D] [--once]`: restores by policy until stopped; starting it is the consent."""
     typed_s = invocation.arguments.get("every")
     every_s = 5.0 if typed_s is None else typed_s
+    rounds = {
+        name: float(seconds)
+        for option, name in (("retain_every", "retain_every_s"), ("scrub_every", "scrub_every_s"))
+        if (seconds := invocation.arguments.get(option)) is not None
+    }
     if every_s < LEAST_S:
         raise UsageError(f"--every is {every_s:g} s; at least {LEAST_S:g} s is needed")
 
@@ -34,6 +45,8 @@ def run(invocation: Invocation) -> int:
         watch = Watch(fleet, told, every_s=every_s, dry_run=invocation.dry_run)
         try:
             actions = await watch.look() if invocation.dry_run else await watch.once()
+            if not invocation.dry_run:
+                await _set_rounds(watch, rounds).upkeep.round()
         finally:
             await watch.close()
         return [{"job": each.job, "action": each.kind, "reason": each.reason} for each in actions]
@@ -42,7 +55,7 @@ def run(invocation: Invocation) -> int:
         told(
             f"watching {fleet.context.name} every {every_s:g} s; Ctrl-C stops watching, jobs stay under their guards"
         )
-        await Watch(fleet, told, every_s=every_s).run()
+        await _set_rounds(Watch(fleet, told, every_s=every_s), rounds).run()
 
     if invocation.arguments.get("once") or invocation.dry_run:
         if not invocation.dry_run:

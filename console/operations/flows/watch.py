@@ -24,6 +24,7 @@ from console.operations.decide.watch import (
 from console.operations.fleet import Fleet
 from console.operations.flows.capacity import may_replace, replacement
 from console.operations.flows.restore import RestoreWish, restore
+from console.operations.flows.upkeep import Upkeep
 from console.operations.polling import NodeKnown, Poller
 
 MOST_AT_ONCE = 8
@@ -62,6 +63,7 @@ class Watch:
     def __post_init__(self) -> None:
         self.poller = Poller(self.fleet, self.limits)
         self._room = asyncio.Semaphore(MOST_AT_ONCE)
+        self.upkeep = Upkeep(self.fleet, self.told, self.alert)
 
     async def run(self) -> None:
         """Look and act until `stopping`; restores under way are left to their journal when cancelled."""
@@ -72,6 +74,7 @@ class Watch:
                 await self.beat()
                 for action in await self.look():
                     self.act(action)
+                self.upkeep.tick()
                 await self.fleet.clock.pause(self.every_s)
         finally:
             await self.close()
@@ -89,6 +92,7 @@ class Watch:
         for task in self.tasks.values():
             task.cancel()
         await asyncio.gather(*self.tasks.values(), return_exceptions=True)
+        await self.upkeep.close()
         await self.poller.close()
 
     def take_up(self) -> None:
