@@ -38,6 +38,7 @@ class JobStatus:
     at_risk_s: float | None = None  # work that a loss this second would take; None when unknown
     error: str | None = None  # last failure, one line
     store: str = ""
+    interval_reason: str | None = None  # why `interval_s` is that; None from an older guard
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from backends.guard.jobs.tools import Tools
 from backends.guard.jobs.unit import JobUnit
 from backends.records.grant import Grant
 from backends.records.job import Job
+from backends.store.prices import list_price
 
 SETTLE_S = 1.0  # a started process gets this long before its trial save
 
@@ -34,6 +35,11 @@ def policy_of(job: Job) -> Policy:
         on_isolated=job.on_isolated,
         lease_s=job.lease_s,
         paused=job.paused,
+        max_freeze_s=job.max_freeze_s,
+        max_store_usd_per_day=job.max_store_usd_per_day,
+        price=list_price(job.store),
+        keep_last=job.keep_last,
+        min_age_s=job.min_age_s,
     )
 
 

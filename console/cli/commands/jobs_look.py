@@ -37,6 +37,7 @@ def job_document(row: JobRow, view: FleetView, labels: dict[str, str]) -> dict[s
         "checkpoint_age_s": None if row.frozen_at is None else max(0.0, now - row.frozen_at),
         "work_at_risk_s": risk_now(row, now),
         "interval_s": row.interval_s,
+        "interval_reason": row.interval_reason or None,
         "next_save_in_s": None if row.next_save_at is None else row.next_save_at - now,
         "freeze_s": row.freeze_s,
         "size_bytes": row.size_bytes,

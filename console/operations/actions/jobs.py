@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import getpass
 from collections.abc import Awaitable, Callable
@@ -15,6 +16,7 @@ from console.operations.actions.outcome import Arguments, OnStep, Outcome
 from console.operations.actions.typed import job_of
 from console.operations.common import runs
 from console.operations.common.locate import check_protected, running_epoch
+from console.operations.common.rates import tell_rate
 from console.operations.common.scrubs import how_of
 from console.operations.decide.upkeep import SAMPLE
 from console.operations.fleet import Fleet
@@ -176,6 +178,8 @@ async def _begin(
         job,
         lambda run, item: protecting.protect(fleet, job, verb, run, item, on_step, wait=_waits(arguments)),
     )
+    with contextlib.suppress(ReprieveError):  # the controller tells it again
+        await tell_rate(fleet, fleet.job(job.name))
     saved = status.saved
     document = {
         "schema": "reprieve/protection/v1",

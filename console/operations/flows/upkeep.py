@@ -13,6 +13,7 @@ from typing import Any
 
 from backends.errors import ReprieveError
 from backends.records.job import Job
+from console.operations.common.rates import job_rate, tell_rate
 from console.operations.common.scrubs import scrubs, tell_scrub
 from console.operations.decide.upkeep import Check, first_whole, may_retain, may_scrub, samples, scrub_due
 from console.operations.fleet import Fleet
@@ -21,6 +22,7 @@ from console.operations.truth import SaveView
 RETAIN_EVERY_S = 3600.0
 SCRUB_EVERY_S = 86400.0
 FIRST_S = 60.0  # a controller that just started looks after lost jobs first
+RATE_CHANGE = 0.1  # share by which a rate must have changed to be told again
 AGAIN_S = 600.0  # between two looks for checks that are due
 
 
@@ -36,6 +38,9 @@ class Upkeep:
     stopping: bool = False
     _task: asyncio.Task[None] | None = None
     _looked_at: float | None = None
+    _rates: dict[str, tuple[int | None, float]] = field(
+        default_factory=dict
+    )  # uid → epoch and rate told to it
     _retained_at: dict[str, float] = field(default_factory=dict)  # uid → monotonic
 
     def tick(self) -> None:
@@ -70,6 +75,7 @@ class Upkeep:
                     await self._scrub(job)
                 if may_retain(current.state):
                     await self._retain(job)
+                    await self._rate(job, current.epoch)
             except ReprieveError as error:
                 self.alert(
                     job.uid, f"job {job.name}: its checkpoints cannot be looked after: {error.message}"
@@ -106,6 +112,17 @@ class Upkeep:
             text = f"{job.name}: retention deleted {names} ({plan.get('freed_bytes', 0) / 2**20:.1f} MiB)"
             self.told(text)
             self.fleet.tell("retention.done", text, job=job.name, data={"deleted": plan["delete"]})
+
+    async def _rate(self, job: Job, epoch: int | None) -> None:
+        """A guard whose interval is `auto` needs the rate: told anew to each epoch, and when it has changed."""
+        rate = job_rate(self.fleet, job) if job.interval_s is None else None
+        told = self._rates.get(job.uid)
+        if rate is None or (
+            told is not None and told[0] == epoch and abs(rate["per_hour"] - told[1]) <= RATE_CHANGE * told[1]
+        ):
+            return
+        if await tell_rate(self.fleet, job) is not None:
+            self._rates[job.uid] = (epoch, rate["per_hour"])
 
 
 async def check_one(

@@ -199,7 +199,7 @@ def test_the_controller_does_it_by_itself(tmp_path: Path) -> None:
     world = World(tmp_path)
 
     async def main() -> None:
-        watch = Watch(world.fleet, world.told.append, every_s=1800.0)
+        watch = Watch(world.fleet, world.told.append, every_s=14400.0)
         task = asyncio.create_task(watch.run())
         held = world.practice.nodes["n0"].held[world.job.uid]
         for _ in range(3):
