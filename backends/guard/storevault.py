@@ -26,13 +26,22 @@ from backends.store.sealing import JobKey
 SEQ_TRIES = 3  # another writer of our epoch would be a bug or a thief: do not race it for ever
 
 Fingerprint = Callable[[Shipment], dict[str, Any]]
+Offset = Callable[
+    [float, float], float | None
+]  # wall and boot clock of an instant → our wall less the controller's
 
 
 class StoreVault:
     """One job's view of its store."""
 
     def __init__(
-        self, store: ObjectStore, job: Job, grant: Grant, clock: Clock, fingerprint: Fingerprint
+        self,
+        store: ObjectStore,
+        job: Job,
+        grant: Grant,
+        clock: Clock,
+        fingerprint: Fingerprint,
+        offset_s: Offset = lambda wall, monotonic: None,
     ) -> None:
         self._store = store
         self._job = job
@@ -40,6 +49,7 @@ class StoreVault:
         self._verify_key = VerifyKey.from_hex(grant.verify_key)
         self._clock = clock
         self._fingerprint = fingerprint
+        self._offset_s = offset_s
 
     def ship(self, shipment: Shipment, epoch: int) -> Receipt:
         """Commit a save under the next free seq of `epoch`."""
@@ -83,6 +93,7 @@ class StoreVault:
             fingerprint=self._fingerprint(shipment),
             processes=saved.processes,
             details=saved.details,
+            clock_offset_s=self._offset_s(saved.frozen_at, saved.frozen_at_monotonic),
         )
 
     def recover(self, epoch: int, after: str | None) -> str | None:
@@ -148,10 +159,12 @@ class StoreVault:
         return Committer(self._store, self._job.uid, epoch, self._key, self._verify_key, self._clock)
 
 
-def opener(clock: Clock, fingerprint: Fingerprint) -> Callable[[Job, Grant], StoreVault]:
+def opener(
+    clock: Clock, fingerprint: Fingerprint, offset_s: Offset = lambda wall, monotonic: None
+) -> Callable[[Job, Grant], StoreVault]:
     """What opens a job's vault from its grant."""
 
     def open_vault(job: Job, grant: Grant) -> StoreVault:
-        return StoreVault(open_store(grant.store), job, grant, clock, fingerprint)
+        return StoreVault(open_store(grant.store), job, grant, clock, fingerprint, offset_s)
 
     return open_vault

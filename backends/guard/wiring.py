@@ -11,6 +11,7 @@ from backends.engines.catalogue import node_engines
 from backends.engines.port import Engine
 from backends.guard.disk.freezes import Freezes
 from backends.guard.disk.layout import Identity, Layout, boot_id, identity, layout_here
+from backends.guard.disk.offset import ControllerClock
 from backends.guard.disk.spool import Spool
 from backends.guard.fingerprints import Fingerprints
 from backends.guard.jobs.tools import Tools
@@ -37,14 +38,17 @@ def guard_at(layout: Layout, engines_name: str, respawn: Sequence[str]) -> Guard
     """The guard of `layout`; `engines_name` tells the watchdog where engines come from."""
     clock = SystemClock()
     who = identity(layout)
+    here = boot_id()
+    controller = ControllerClock(layout.controller_clock, clock, here)
     tools = Tools(
         layout=layout,
         identity=who,
-        boot_id=boot_id(),
+        boot_id=here,
         clock=clock,
         engines=engines(),
-        open_vault=opener(clock, Fingerprints(clock, layout.root)),
+        open_vault=opener(clock, Fingerprints(clock, layout.root), controller.offset_s),
         spool=Spool(layout.spool, who.guard, who.node, clock),
         freezes=Freezes(layout.frozen),
+        controller=controller,
     )
     return Guard(tools, notice_source(who, clock), engines_name, respawn)

@@ -11,6 +11,8 @@ import pytest
 from tests.support.engines import criu_tool
 from tests.support.guard_node import Fleet, Node
 
+CANARY = "canary-of-the-guard-7f3a"  # a credential of the guard, which nothing that it starts may hold
+
 
 @pytest.fixture
 def job_fleet(tmp_path: Path) -> Fleet:
@@ -28,7 +30,7 @@ def make_node(tmp_path: Path) -> Iterator[Callable[[str], Node]]:
     nodes: list[Node] = []
 
     def make(name: str) -> Node:
-        node = Node(tmp_path / name, {"REPRIEVE_TEST_ENGINES": "real"})
+        node = Node(tmp_path / name, {"REPRIEVE_TEST_ENGINES": "real", "AWS_SECRET_ACCESS_KEY": CANARY})
         nodes.append(node)
         return node.start()
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.lab.conftest import CANARY
 from tests.support.engines import RealBench, expected_digest
 from tests.support.guard_node import Fleet, Node, request, wait_for
 
@@ -25,6 +26,20 @@ def job_of(fleet: Fleet, home: Path, last: int, **changes: Any) -> tuple[RealBen
     return bench, job
 
 
+def holders(pid: int) -> list[str]:
+    """The process and those above it, up to the guard's own, whose environment holds the guard's credential."""
+    found = []
+    while pid > 1:
+        place = Path(f"/proc/{pid}")
+        name = (place / "comm").read_text().strip()
+        if b"guard_main" in (place / "cmdline").read_bytes():
+            break
+        if CANARY.encode() in (place / "environ").read_bytes():
+            found.append(name)
+        pid = int((place / "stat").read_text().rpartition(")")[2].split()[1])
+    return found
+
+
 def test_started_saved_lost_and_back_with_the_same_digest(
     make_node: Make, job_fleet: Fleet, tmp_path: Path
 ) -> None:
@@ -32,6 +47,7 @@ def test_started_saved_lost_and_back_with_the_same_digest(
     bench, job = job_of(fleet, tmp_path / "home", 400, interval_s=2.0)
     answer = first.call("start", request=request(), job=job, grant=fleet.genesis(first.guard))
     pid = answer["job"]["pid"]
+    assert holders(pid) == []
     wait_for("the second save", lambda: first.checkpoint() == "1.2", 60)
     os.kill(pid, signal.SIGKILL)
     wait_for("its end is seen", lambda: first.state() in ("failed", "ended_unknown"))
@@ -46,6 +62,7 @@ def test_started_saved_lost_and_back_with_the_same_digest(
     grant = fleet.next_epoch(second.guard, checkpoint)
     answer = second.call("restore", request=request(), grant=grant, **order, wait_s=60)
     assert answer["state"] == "restored", answer
+    assert holders(answer["pid"]) == []
     wait_for("the first new save", lambda: second.checkpoint() == "2.1", 30)
     assert second.state() == "protected"
     # and back again, stopped with a final save

@@ -10,6 +10,7 @@ from pathlib import Path
 from backends.clean import clean
 from backends.clock import format_utc
 from backends.engines.port import Process, process_of, start_ticks
+from backends.environment import without_credentials
 from backends.errors import EngineError, FencedError, UsageError
 from backends.guard.decide.model import Mind, Policy
 from backends.guard.disk import durable
@@ -41,6 +42,12 @@ def policy_of(job: Job) -> Policy:
         keep_last=job.keep_last,
         min_age_s=job.min_age_s,
     )
+
+
+def hear(tools: Tools, grant: Grant) -> None:
+    """Take in the controller's time."""
+    if tools.controller is not None:
+        tools.controller.hear(grant.sent_at)
 
 
 def mark_started(tools: Tools, job: Job, grant: Grant) -> None:
@@ -103,6 +110,7 @@ def protect(book: Book, job: Job, grant: Grant, task: Task) -> JobUnit:
     engine = choose(job, process, tools.engines)
     tools.open_vault(job, grant).may_start(grant.epoch, tools.identity.guard, grant.nonce, None)
     task.begin()
+    hear(tools, grant)
     mark_started(tools, job, grant)
     now = tools.clock.monotonic()
     began_at = born_at(process, now)
@@ -126,6 +134,7 @@ def start(book: Book, job: Job, grant: Grant, task: Task) -> JobUnit:
     engine = choose(job, None, tools.engines)
     tools.open_vault(job, grant).may_start(grant.epoch, tools.identity.guard, grant.nonce, None)
     task.begin()
+    hear(tools, grant)
     mark_started(tools, job, grant)
     now = tools.clock.monotonic()
     mind = Mind(
@@ -159,7 +168,7 @@ def marks(job: Job, epoch: int) -> dict[str, str]:
 def _environment(job: Job, epoch: int) -> dict[str, str]:
     """The guard's environment without what was set for the guard alone, the job's own, and the marks."""
     own = ("PYTHONPATH", "PYTHONNOUSERSITE", "PYTHONSAFEPATH", "REPRIEVE_NODE_ROOT", "REPRIEVE_METADATA_URL")
-    inherited = {name: value for name, value in os.environ.items() if name not in own}
+    inherited = {name: value for name, value in without_credentials(os.environ).items() if name not in own}
     return {**inherited, **job.environment, **marks(job, epoch)}
 
 
