@@ -25,7 +25,7 @@ VERBS = (
 )  # fmt: skip
 MARGIN_S = 150.0  # beyond the wait that a document asks for
 START_LIMIT_S = 30.0
-ENGINES = "backends.guard.wiring:engines"
+ENGINES = "backends.guard.installed:engines"
 
 
 @dataclass(frozen=True)

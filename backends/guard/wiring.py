@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
-import backends
 from backends.clock import Clock, SystemClock
-from backends.engines.catalogue import node_engines
-from backends.engines.port import Engine
 from backends.guard.disk.freezes import Freezes
-from backends.guard.disk.layout import Identity, Layout, boot_id, identity, layout_here
+from backends.guard.disk.layout import Identity, Layout, boot_id, identity
 from backends.guard.disk.offset import ControllerClock
 from backends.guard.disk.spool import Spool
 from backends.guard.fingerprints import Fingerprints
+from backends.guard.installed import engines
 from backends.guard.jobs.tools import Tools
 from backends.guard.notices.aws import AwsNotices
 from backends.guard.notices.port import NoticeSource
 from backends.guard.service import Guard
 from backends.guard.storevault import opener
-
-
-def engines() -> Mapping[str, Engine]:
-    """The engines of this node, by name, the preferred first; a CRIU in the bundle before the node's own."""
-    bundle = Path(backends.__file__).parents[2]
-    return node_engines(layout_here().engines, SystemClock(), [bundle / "criu"])
 
 
 def notice_source(who: Identity, clock: Clock) -> NoticeSource | None:
