@@ -119,6 +119,11 @@ def _answers(node: Node) -> bool:
     return True
 
 
+def _alone(node: Node) -> bool:
+    """Whether the guard that this test started is the one that serves, or has seen that the watchdog's was first."""
+    return node.process is None or node.process.poll() is not None or node.process.pid == node.guard_pid()
+
+
 def _seeded() -> random.Random:
     seed = int(os.environ.get("REPRIEVE_TEST_SEED", random.randrange(1 << 30)))
     print(f"seed {seed}")
@@ -142,6 +147,7 @@ def test_the_guard_killed_at_random_moments_of_saves(
         if number % 7 != 6:  # else the watchdog does it
             node.start()
         wait_for("the guard is back", lambda: _answers(node), 60)
+        wait_for("one guard is left of two that started", lambda: _alone(node), 60)
         scene.goes_on()
         scene.stands(before)
         scene.next_save(before)
