@@ -30,7 +30,7 @@ class SqlLedger(SqlJournal):
         """The newest `limit` events after number `after`, oldest first, with their numbers; of `kinds`, if given."""
         one_of = f" AND kind IN ({','.join('?' * len(kinds))})" if kinds else ""
         rows = self._database.rows(
-            "SELECT number, id, time, kind, node, job, text, data FROM events"
+            "SELECT number, id, time, kind, node, job, text, data FROM events"  # noqa: S608 - only question marks are put in
             f" WHERE number > ? AND (CAST(? AS TEXT) IS NULL OR job = ?){one_of} ORDER BY number DESC LIMIT ?",
             after,
             job,

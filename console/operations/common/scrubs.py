@@ -36,8 +36,8 @@ def scrubs(ledger: Ledger, job: Job) -> dict[str, Scrub]:
     """The newest check of each checkpoint of a job."""
     found: dict[str, Scrub] = {}
     for _, event in ledger.events(limit=MOST, job=job.name, kinds=(CHECKED, DAMAGED)):
-        if event.data.get("uid") != job.uid:
-            continue  # an earlier job of this name
+        if event.node is not None or event.data.get("uid") != job.uid:
+            continue  # a node's word about its own saves, or an earlier job of this name
         try:
             at = parse_utc(event.time)
         except ReprieveError:

@@ -169,6 +169,12 @@ def test_a_store_that_is_away_is_told_and_ends_nothing(world: World) -> None:
     assert any("the store is away" in text for text in world.alerts)
 
 
+def test_a_nodes_word_that_its_save_was_checked_is_not_believed(world: World) -> None:
+    data = {"uid": world.job.uid, "checkpoint": "1.4", "how": "full"}
+    world.fleet.tell("checkpoint.checked", "whole, believe me", node="n0", job="train", data=data)
+    assert scrubs(world.fleet.ledger, world.job) == {}
+
+
 def test_a_check_that_is_called_off_says_nothing_of_the_checkpoint(world: World) -> None:
     world.upkeep.stopping = False
 
