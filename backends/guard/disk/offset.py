@@ -14,6 +14,7 @@ from backends.clock import Clock, parse_utc
 from backends.errors import ReprieveError
 from backends.guard.disk import durable
 
+MOST_UNDER_WAY_S = 60.0  # from the start of the node command to the guard
 LASTS_S = 3600.0  # after this a new word counts whatever it says: clocks drift, and controllers change
 
 
@@ -31,13 +32,18 @@ class ControllerClock:
         except (ReprieveError, KeyError, TypeError, ValueError):
             self._known = None  # unknown is allowed; it is heard again
 
-    def hear(self, sent_at: str | None) -> None:
-        """Take in a controller's time (RFC 3339), written down when it counts."""
+    def hear(self, sent_at: str | None, heard_at: float | None = None) -> None:
+        """Take in a controller's time (RFC 3339) that came at `heard_at` by the boot clock; written down when it counts.
+
+        Without `heard_at`, or with one that cannot be, it came now.
+        """
         if sent_at is None:
             return
         now = self._clock.monotonic()
+        if heard_at is None or not now - MOST_UNDER_WAY_S <= heard_at <= now:
+            heard_at = now
         try:
-            less_boot = parse_utc(sent_at) - now
+            less_boot = parse_utc(sent_at) - heard_at
         except ReprieveError:
             return
         with self._lock:

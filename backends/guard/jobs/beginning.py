@@ -47,7 +47,7 @@ def policy_of(job: Job) -> Policy:
 def hear(tools: Tools, grant: Grant) -> None:
     """Take in the controller's time."""
     if tools.controller is not None:
-        tools.controller.hear(grant.sent_at)
+        tools.controller.hear(grant.sent_at, grant.heard_at)
 
 
 def mark_started(tools: Tools, job: Job, grant: Grant) -> None:

@@ -63,3 +63,18 @@ def test_it_survives_a_restart_and_not_a_reboot(tmp_path: Path, clock: FakeClock
     assert offset(heard(tmp_path, clock, "another"), clock) is None
     (tmp_path / "clock.json").write_text("[")
     assert offset(heard(tmp_path, clock), clock) is None
+
+
+def test_the_way_from_the_node_command_to_the_guard_does_not_count(tmp_path: Path, clock: FakeClock) -> None:
+    known = heard(tmp_path, clock)
+    sent, came_at = format_utc(clock.wall()), clock.monotonic()
+    clock.advance(3.0)  # a slow interpreter
+    known.hear(sent, came_at)
+    assert offset(known, clock) == pytest.approx(0.0, abs=0.01)
+
+
+@pytest.mark.parametrize("odd", [-1e9, 1e12, float("nan")])
+def test_an_instant_that_cannot_be_is_taken_as_now(tmp_path: Path, clock: FakeClock, odd: float) -> None:
+    known = heard(tmp_path, clock)
+    known.hear(format_utc(clock.wall()), odd)
+    assert offset(known, clock) == pytest.approx(0.0, abs=0.01)
