@@ -13,6 +13,7 @@ from pathlib import Path
 
 from backends.clean import clean
 from backends.clock import Clock
+from backends.environment import without_credentials
 from backends.errors import EngineError
 
 LOG_LIMIT_BYTES = (
@@ -108,7 +109,7 @@ def run_bounded(
             stderr=subprocess.DEVNULL,
             start_new_session=True,
             pass_fds=keep,
-            env={**os.environ, **(environment or {})},
+            env={**without_credentials(os.environ), **(environment or {})},
         )
     except OSError as error:
         raise EngineError(f"{clean(argv[0])} could not be started: {clean(error.strerror)}") from None

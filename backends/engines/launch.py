@@ -19,6 +19,7 @@ from backends.clock import Clock
 from backends.engines.criu_tool import LOG_LIMIT_BYTES
 from backends.engines.port import NSINIT, Process, start_ticks
 from backends.engines.system.trees import find_inner, only_child
+from backends.environment import without_credentials
 from backends.errors import EngineError
 
 KILL_LIMIT_S = 20.0
@@ -123,7 +124,7 @@ def launch(spec: dict[str, Any], directory: Path, *, network: bool = True) -> La
                 start_new_session=True,
                 pass_fds=(theirs.fileno(),),
                 cwd="/",
-                env={**os.environ, "PYTHONPATH": root, "PYTHONDONTWRITEBYTECODE": "1"},
+                env={**without_credentials(os.environ), "PYTHONPATH": root, "PYTHONDONTWRITEBYTECODE": "1"},
             )
         except OSError as error:
             ours.close()

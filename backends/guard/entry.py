@@ -25,7 +25,7 @@ VERBS = (
 )  # fmt: skip
 MARGIN_S = 150.0  # beyond the wait that a document asks for
 START_LIMIT_S = 30.0
-ENGINES = "backends.guard.wiring:engines"
+ENGINES = "backends.guard.installed:engines"
 
 
 @dataclass(frozen=True)
@@ -66,10 +66,20 @@ def _answer(layout: Layout, verb: str, document: dict[str, Any]) -> dict[str, An
         from backends.guard import facts
 
         return to_document(facts.collect(read(FactsAsked, document, what="facts").paths))
+    if isinstance(document.get("grant"), dict):
+        document["grant"]["heard_at"] = _began_at()  # starting an interpreter takes a while on a busy node
     wait_s = document.get("wait_s", 0.0)
     if isinstance(wait_s, bool) or not isinstance(wait_s, (int, float)) or wait_s < 0:
         raise DamagedError("wait_s is not a number of seconds, 0 or more")
     return call(layout.socket, verb, document, min(float(wait_s), 3600.0) + MARGIN_S)
+
+
+def _began_at() -> float | None:
+    """When this process was started, by the boot clock: closest to the moment at which the call came."""
+    from backends.engines.port import start_ticks
+
+    ticks = start_ticks(os.getpid())
+    return None if ticks is None else ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _serve(layout: Layout, *, detach: bool) -> int:

@@ -30,6 +30,9 @@ from backends.store.sealing import JobKey
 SEQ_TRIES = 3  # another writer of our epoch would be a bug or a thief: do not race it for ever
 
 Fingerprint = Callable[[Shipment], dict[str, Any]]
+Offset = Callable[
+    [float, float], float | None
+]  # wall and boot clock of an instant → our wall less the controller's
 
 
 class StoreVault:
@@ -43,6 +46,7 @@ class StoreVault:
         clock: Clock,
         fingerprint: Fingerprint,
         tables: FileOps | None = None,
+        offset_s: Offset = lambda wall, monotonic: None,
     ) -> None:
         """`tables` is this node's directory of page tables; without one every save is a full one."""
         self._store = store
@@ -55,6 +59,7 @@ class StoreVault:
         self._turn = 0  # ships begun
         self._due: tuple[int, CheckpointId] | None = None  # turn and save that is due for a synthetic full
         self._turns = threading.Lock()
+        self._offset_s = offset_s
 
     def ship(self, shipment: Shipment, epoch: int) -> Receipt:
         """Commit a save under the next free seq of `epoch`."""
@@ -115,6 +120,7 @@ class StoreVault:
             fingerprint=self._fingerprint(shipment),
             processes=saved.processes,
             details=saved.details,
+            clock_offset_s=self._offset_s(saved.frozen_at, saved.frozen_at_monotonic),
         )
 
     def recover(self, epoch: int, after: str | None) -> str | None:
@@ -182,10 +188,12 @@ class StoreVault:
         )
 
 
-def opener(clock: Clock, fingerprint: Fingerprint, tables: Path) -> Callable[[Job, Grant], StoreVault]:
+def opener(
+    clock: Clock, fingerprint: Fingerprint, tables: Path, offset_s: Offset = lambda wall, monotonic: None
+) -> Callable[[Job, Grant], StoreVault]:
     """What opens a job's vault from its grant; `tables` is this node's directory of page tables."""
 
     def open_vault(job: Job, grant: Grant) -> StoreVault:
-        return StoreVault(open_store(grant.store), job, grant, clock, fingerprint, RealOps(tables))
+        return StoreVault(open_store(grant.store), job, grant, clock, fingerprint, RealOps(tables), offset_s)
 
     return open_vault

@@ -73,9 +73,9 @@ class Ledger(Journal, Protocol):
         ...
 
     def events(
-        self, *, limit: int = 500, after: int = 0, job: str | None = None, kind: str | None = None
+        self, *, limit: int = 500, after: int = 0, job: str | None = None, kinds: tuple[str, ...] = ()
     ) -> list[tuple[int, Event]]:
-        """The newest `limit` events after number `after`, of this job and kind, oldest first, with their numbers."""
+        """The newest `limit` events after number `after`, oldest first, with their numbers; of `kinds`, if given."""
         ...
 
     def put_job(self, job: JobCurrent) -> None:

@@ -41,6 +41,13 @@ unset PYTHONHOME PYTHONSTARTUP PYTHONINSPECT LD_PRELOAD LD_LIBRARY_PATH
 export REPRIEVE_NODE_ROOT="$root" PYTHONPATH="$root/$bundle/python" PYTHONNOUSERSITE=1 PYTHONSAFEPATH=1
 exec {python} -m backends.guard.entry "$@"
 """
+HELPER = """#!/bin/sh
+# The narrow command of Reprieve for a sudo rule, written by `reprieve fleet install`; changes are lost at the next one.
+root={root}
+bundle=$(/usr/bin/readlink "$root/current") || exit 127
+exec /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin REPRIEVE_NODE_ROOT="$root" PYTHONPATH="$root/$bundle/python" \\
+    PYTHONNOUSERSITE=1 PYTHONSAFEPATH=1 {python} -m backends.guard.helper "$@"
+"""
 SERVICE = """# Written by `reprieve fleet install`, removed by `reprieve fleet uninstall`.
 [Unit]
 Description=Reprieve guard: keeps saving the jobs of this node
@@ -146,6 +153,8 @@ def install(root: Path, header: dict[str, Any], stream: IO[bytes]) -> dict[str, 
     switch(root, digest)
     wrapper = WRAPPER.format(root=shlex.quote(str(root)), python=shlex.quote(sys.executable))
     changed = write(command, wrapper, 0o755) or changed
+    helper = HELPER.format(root=shlex.quote(str(root)), python=shlex.quote(sys.executable))
+    changed = write(root / "bin/reprieve-helper", helper, 0o755) or changed
     identity = remember(root, header)
     unit = systemd(root)
     if unit:

@@ -107,6 +107,7 @@ def plan_install(found: Look, bundle: Bundle) -> InstallPlan:
             f"{root}/bundle/{bundle.digest}/ ({bundle.files} files, {bundle.unpacked_bytes / 1e6:.1f} MB)",
             f"{root}/current -> bundle/{bundle.digest}",
             f"{root}/bin/reprieve-node (the node command)",
+            f"{root}/bin/reprieve-helper (for a sudo rule of yours: probe, status, save JOB; no rule is written)",
             f"{root}/state/ (0700: identity, desired state, keys, events)",
             f"{root}/staging/ (0700: saves under way)",
             f"{root}/run/ (0700: logs, pid files)",

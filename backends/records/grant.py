@@ -18,6 +18,8 @@ class Grant:
     key: str = field(repr=False)  # the job's key, hex
     verify_key: str  # the fleet's Ed25519 public key, hex
     continues: str = "genesis"  # genesis, or the checkpoint <epoch>.<seq> this epoch goes on from
+    sent_at: str | None = None  # RFC 3339 by the controller's wall clock, when it sent this
+    heard_at: float | None = None  # boot clock of the node; filled in there by the node command
 
     def __post_init__(self) -> None:
         if self.epoch < 0:

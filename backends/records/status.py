@@ -40,6 +40,7 @@ class JobStatus:
     error: str | None = None  # last failure, one line
     store: str = ""
     reclaimed: bool = False  # it ended after a notice or while the node went down: a reclaim, not an end
+    interval_reason: str | None = None  # why `interval_s` is that; None from an older guard
 
 
 @dataclass(frozen=True)

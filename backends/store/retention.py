@@ -8,8 +8,8 @@ run prints the very plan that `run` executes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from backends.clock import Clock
 from backends.errors import DamagedError, NotFoundError, UsageError
@@ -218,13 +218,35 @@ def look(
 
 
 def make_plan(
-    store: ObjectStore, uid: str, key: JobKey, verify_key: VerifyKey, policy: Policy, clock: Clock
+    store: ObjectStore,
+    uid: str,
+    key: JobKey,
+    verify_key: VerifyKey,
+    policy: Policy,
+    clock: Clock,
+    shown: Collection[CheckpointId] | None = None,
 ) -> Plan:
-    """List the job, open what was listed, then look at the claims, and decide."""
+    """List the job, open what was listed, then look at the claims, and decide.
+
+    With `shown`, the checkpoints that an earlier plan named to somebody who agreed: the plan names no others.
+
+    Raises:
+        UsageError: one of those may not go any more; nothing goes then.
+    """
     listing = list_job(store, uid)
     known = look(store, listing, key, verify_key)
     lineage = read_lineage(store, uid, verify_key)
-    return plan(listing, known, lineage, policy, clock.wall())
+    decided = plan(listing, known, lineage, policy, clock.wall())
+    if shown is None:
+        return decided
+    for kept in decided.kept:
+        if kept.checkpoint in shown:
+            raise UsageError(
+                f"checkpoint {kept.checkpoint} may not go any more: {kept.reason}; nothing was removed, look again"
+            )
+    unseen = frozenset(decided.removed) - frozenset(shown)
+    narrowed = replace(policy, pinned=policy.pinned | unseen)
+    return plan(listing, known, lineage, narrowed, clock.wall()) if unseen else decided
 
 
 def run(store: ObjectStore, decided: Plan, clock: Clock) -> tuple[str, ...]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 from backends.clock import Clock, format_utc
-from backends.errors import DamagedError, ExistsError, NotFoundError, UnreachableError, UsageError
+from backends.errors import DamagedError, ExistsError, NotFoundError, StoreError, UnreachableError, UsageError
 from backends.ids import CheckpointId
 from backends.records.lineage import Attestation
 from backends.records.manifest import Manifest
@@ -41,13 +42,16 @@ def verify_checkpoint(
     *,
     sample: float | None = None,
     seed: int = 0,
+    wanted: Callable[[], bool] = lambda: True,
 ) -> VerifyReport:
     """Verify a checkpoint without writing anything.
 
     Always: manifest, index, presence and size of every pack. Without `sample` every frame is opened and every
     stream's digest compared; with it that share of the frames (0 < sample ≤ 1, at least one), drawn by `seed`.
+    `wanted` is asked between frames: once it says no, the verification is called off.
 
     Raises:
+        StoreError: it was called off; nothing is known of the checkpoint.
         NotFoundError, NewerFormatError, DamagedError: as `fetch`, naming the object.
     """
     if sample is not None and not 0 < sample <= 1:
@@ -58,12 +62,13 @@ def verify_checkpoint(
     if sample is None:
         for stream in reader.index.streams:
             for _ in reader.blocks(stream):
-                pass
+                _go_on(wanted)
         places = list(range(len(reader.index.frames)))
     else:
         count = min(len(reader.index.frames), max(1, round(sample * len(reader.index.frames))))
         places = sorted(random.Random(seed).sample(range(len(reader.index.frames)), count))  # noqa: S311 - a sample
         for place in places:
+            _go_on(wanted)
             reader.frames.plain(place)
     return VerifyReport(
         checkpoint,
@@ -73,6 +78,11 @@ def verify_checkpoint(
         clock.monotonic() - started,
         reader.manifest,
     )
+
+
+def _go_on(wanted: Callable[[], bool]) -> None:
+    if not wanted():
+        raise StoreError("the verification was called off before its end")
 
 
 def attest(

@@ -108,7 +108,35 @@ def parse(command: Command, rest: tuple[str, ...], environ: Mapping[str, str]) -
     for argument in options:
         typed = found.get(argument.name)
         values[argument.name.replace("-", "_")] = _option(command, argument, typed, environ)
-    values |= _place(command, _operands(command, others), tail)
+    operands, named = _named_checkpoint(command, _operands(command, others))
+    values |= _place(command, operands, tail)
+    return _one_job(command, values, named)
+
+
+def _named_checkpoint(command: Command, operands: list[str]) -> tuple[list[str], str | None]:
+    """`JOB/1.14`, as listings name a checkpoint, in the place of `JOB`: the operands with the job alone, and the `1.14`."""
+    takes = [argument.kind for argument in command.arguments]
+    first = next((argument.kind for argument in command.arguments if argument.operand), None)
+    found = re.fullmatch(r"([^/]*)/(\d+\.\d+)", operands[0], re.ASCII) if operands else None
+    if found is None or first != "job" or "checkpoint" not in takes:
+        return operands, None
+    name, checkpoint = found.groups()
+    return [name, *operands[1:]], _word("checkpoint", checkpoint, "checkpoint")
+
+
+def _one_job(command: Command, values: dict[str, Any], named: str | None) -> dict[str, Any]:
+    """Checkpoints named as `JOB/1.14` as `1.14`; UsageError when they are of another job, or when two are named."""
+    kinds = {argument.name.replace("-", "_"): argument.kind for argument in command.arguments}
+    job = next((values[name] for name, kind in kinds.items() if kind == "job" and values.get(name)), None)
+    for name, kind in kinds.items():
+        if kind != "checkpoint":
+            continue
+        owner, slash, checkpoint = str(values[name] or "").rpartition("/")
+        if slash and owner != job:
+            raise usage(f"checkpoint {values[name]} is not one of job {job}")
+        if named is not None and checkpoint not in ("", named):
+            raise usage(f"two checkpoints are named: {named} and {checkpoint}")
+        values[name] = named or checkpoint or None
     return values
 
 
@@ -218,7 +246,8 @@ def _word(kind: str, text: str, source: str) -> str:
 
     try:
         if kind == "checkpoint" and text != "latest":
-            return str(CheckpointId.parse(text))
+            owner, slash, checkpoint = text.rpartition("/")
+            return f"{check_name('job', owner) if slash else ''}{slash}{CheckpointId.parse(checkpoint)}"
         if kind == "job":
             return check_name("job", text)
         if kind == "url":

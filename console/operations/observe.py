@@ -303,6 +303,7 @@ def from_status(row: JobRow, status: JobStatus, asked_at: float, *, stale: bool)
         checkpoint=clean(saved.checkpoint) if saved is not None else row.checkpoint,
         frozen_at=asked_at - saved.age_s if saved is not None else row.frozen_at,
         interval_s=status.interval_s,
+        interval_reason=clean(status.interval_reason or ""),
         next_save_at=None if status.next_save_in_s is None else asked_at + status.next_save_in_s,
         freeze_s=saved.freeze_s if saved is not None else None,
         size_bytes=saved.size_bytes if saved is not None else None,

@@ -6,6 +6,7 @@ are `backends.store.lineage`; this module is the small face that flows and their
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -137,8 +138,20 @@ class Truth(Protocol):
         """All committed checkpoints, newest first."""
         ...
 
-    def verify(self, uid: str, checkpoint: str, key: str, *, full: bool) -> SaveView:
-        """Read a checkpoint back and check it; `usable` and `reason` say what came of it."""
+    def verify(
+        self,
+        uid: str,
+        checkpoint: str,
+        key: str,
+        *,
+        sample: float | None,
+        wanted: Callable[[], bool] = lambda: True,
+    ) -> SaveView:
+        """Read a checkpoint back, all of it or a share of its frames; `usable` and `reason` say what came of it.
+
+        Raises:
+            StoreError: the store cannot be read, or `wanted` said no meanwhile; nothing is known then.
+        """
         ...
 
     def mark(
@@ -163,6 +176,21 @@ class Truth(Protocol):
         """The newest heartbeat of each controller."""
         ...
 
-    def prune(self, uid: str, key: str, *, keep_last: int, min_age_s: float, dry_run: bool) -> dict[str, Any]:
-        """Delete what retention allows; the plan: `{delete: [ids], keep: {id: why}, refused: str | None, objects: n}`."""
+    def prune(
+        self,
+        uid: str,
+        key: str,
+        *,
+        keep_last: int,
+        min_age_s: float,
+        dry_run: bool,
+        shown: tuple[str, ...] | None = None,
+    ) -> dict[str, Any]:
+        """Delete what retention allows, and of it only what was `shown` before, if given.
+
+        The plan: `{delete: [ids], keep: {id: why}, refused: str | None, objects: n, freed_bytes: n}`.
+
+        Raises:
+            UsageError: something shown may not go any more; nothing was deleted.
+        """
         ...

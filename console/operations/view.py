@@ -54,6 +54,7 @@ class JobRow:
     observed_at: float | None  # wall clock of the observation that risk_base_s belongs to
     stale: bool = False  # the node is silent: values are the last known ones
     store: str = ""
+    interval_reason: str = ""  # why the interval is what it is; empty: unknown
 
 
 @dataclass(frozen=True)

@@ -78,7 +78,7 @@ COMMANDS: tuple[Command, ...] = (
         tier=2,
         arguments=(
             Argument("every", "time between two looks at the fleet (default 5s)", kind="duration"),
-            Argument("once", "one look, then exit", kind="flag"),
+            Argument("once", "one look and one round of upkeep, then exit", kind="flag"),
             Argument("if-not-running", "end at once, with exit 0, where one runs already", kind="flag"),
             Argument(
                 "metrics-file",
@@ -86,6 +86,14 @@ COMMANDS: tuple[Command, ...] = (
                 kind="path",
             ),
             Argument("metrics-port", "serve the same at http://127.0.0.1:PORT/metrics", kind="int"),
+            Argument(
+                "retain-every", "time between two runs of retention (default 1h; 0s: never)", kind="duration"
+            ),
+            Argument(
+                "scrub-every",
+                "time between two checks of a job's checkpoints (default 1d; 0s: never)",
+                kind="duration",
+            ),
         ),
         examples=(
             Example("reprieve watch", "runs until stopped; keep it off the spot nodes"),
@@ -96,7 +104,8 @@ COMMANDS: tuple[Command, ...] = (
         ),
         details=(
             "Restores onto owned compatible nodes only, unless a job says otherwise; never without proof that the "
-            "old process is gone. Starting it is the consent: it asks nothing. One a fleet and machine: a second one "
+            "old process is gone. It also reads checkpoints back and deletes those that retention lets go, as `checkpoints prune NAME "
+            "--dry-run` prints. Starting it is the consent: it asks nothing. One a fleet and machine: a second one "
             "exits 7. News go to the webhook of news_webhook_file and to news_command, where those are set."
         ),
     ),

@@ -107,8 +107,8 @@ class LedgerSuite:
         assert one.work() == [replace(work, seconds=30.0), replace(work, month="2027-01")]
         for number, kind in enumerate(("node.lost", "job.zombie", "node.lost")):
             one.add_event(Event(f"c/{number}", "2026-12-01T00:00:00Z", kind))
-        assert [event.id for _, event in other.events(kind="node.lost")] == ["c/0", "c/2"]
-        assert [event.id for _, event in other.events(kind="node.lost", limit=1)] == ["c/2"]
+        assert [event.id for _, event in other.events(kinds=("node.lost",))] == ["c/0", "c/2"]
+        assert [event.id for _, event in other.events(kinds=("node.lost",), limit=1)] == ["c/2"]
 
     def test_run_item_and_step_states(self, opened: Callable[[], SqlLedger]) -> None:
         ledger = opened()

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from backends.clock import parse_utc
 from backends.practice import abilities
-from tests.support.lab import Lab, lab, reprieve, until
+from tests.support.lab import CLOCK, ROOT, Lab, environment, lab, reprieve, until
 
 pytestmark = pytest.mark.lab
 MAX_FREEZE_S = 5.0
@@ -148,6 +152,48 @@ def guard_of(pid: int) -> int:
             except OSError:
                 continue
     raise AssertionError(f"no guard beside process {pid}")
+
+
+def test_the_console_killed_the_next_save_comes_within_two_seconds_of_its_time(fleet: Lab) -> None:
+    interval_s = 3.0
+    fleet.start("orphan", "host-a", "--interval", "3s")
+    argv = [
+        sys.executable,
+        "-m",
+        "console.cli.main",
+        "--context",
+        "practice",
+        "watch",
+        "--yes",
+        "--every",
+        "1s",
+    ]
+    console = subprocess.Popen(
+        argv,
+        cwd=ROOT,
+        env=environment(fleet.state),
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert console.stderr is not None
+        assert "watching" in console.stderr.readline()
+        before = len(fleet.checkpoints("orphan"))
+        until("a save under the console", lambda: len(fleet.checkpoints("orphan")) > before)
+    finally:
+        console.kill()
+        killed_at = CLOCK.wall()
+        console.communicate()
+    CLOCK.sleep(3 * interval_s)  # nobody looks meanwhile
+    listed = fleet.cli("checkpoints", "list", "orphan", "-o", "json").document["items"]
+    frozen = sorted(parse_utc(item["frozen_at"]) for item in listed)
+    after = [(earlier, later) for earlier, later in itertools.pairwise(frozen) if later > killed_at]
+    assert len(after) >= 2, frozen
+    late = [later - earlier - interval_s for earlier, later in after]
+    print(f"saves after the console's death were late by {', '.join(f'{each:.2f}' for each in late)} s")
+    assert max(late) <= 2.0
+    fleet.cli("jobs", "stop", "orphan", "--now", "--yes", "--confirm", "orphan")
 
 
 def test_a_zombie_is_frozen_and_never_chosen(fleet: Lab) -> None:

@@ -8,6 +8,7 @@ import sys
 from backends.clock import SystemClock
 from backends.guard.disk.freezes import Freezes
 from backends.guard.disk.layout import boot_id, identity, layout_here
+from backends.guard.disk.offset import ControllerClock
 from backends.guard.disk.spool import Spool
 from backends.guard.jobs.tools import Tools
 from backends.guard.notices.aws import AwsNotices
@@ -22,15 +23,18 @@ def main() -> None:
     layout, clock = layout_here(), SystemClock()
     layout.prepare()
     who = identity(layout)
+    here = boot_id()
+    controller = ControllerClock(layout.controller_clock, clock, here)
     tools = Tools(
         layout=layout,
         identity=who,
-        boot_id=boot_id(),
+        boot_id=here,
         clock=clock,
         engines=engines(),
-        open_vault=opener(clock, lambda shipment: {}, layout.pages),
+        open_vault=opener(clock, lambda shipment: {}, layout.pages, controller.offset_s),
         spool=Spool(layout.spool, who.guard, who.node, clock),
         freezes=Freezes(layout.frozen),
+        controller=controller,
     )
     source = AwsNotices(clock, timeout_s=1.0, period_s=0.2) if URL_VARIABLE in os.environ else None
     respawn = [sys.executable, "-m", "tests.support.guard_main"]

@@ -95,15 +95,21 @@ class S3Server:
         )
         return _answer(request)
 
-    def forbid(self, who: Identity, action: str, bucket: str = BUCKET) -> None:
-        """A bucket policy that denies one action to one identity (SeaweedFS's account is all zeros)."""
-        statement = {
-            "Effect": "Deny",
-            "Principal": {"AWS": f"arn:aws:iam::000000000000:user/{who.name}"},
-            "Action": [action],
-            "Resource": [f"arn:aws:s3:::{bucket}/*"],
-        }
-        policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]}).encode()
+    def forbid(self, who: Identity, action: str, bucket: str = BUCKET, *more: tuple[str, str]) -> None:
+        """A bucket policy that denies an action to one identity (SeaweedFS's account is all zeros).
+
+        `more` are further (action, key pattern).
+        """
+        statements = [
+            {
+                "Effect": "Deny",
+                "Principal": {"AWS": f"arn:aws:iam::000000000000:user/{who.name}"},
+                "Action": [each],
+                "Resource": [f"arn:aws:s3:::{bucket}/{pattern}"],
+            }
+            for each, pattern in ((action, "*"), *more)
+        ]
+        policy = json.dumps({"Version": "2012-10-17", "Statement": statements}).encode()
         status, body = self.call("PUT", f"/{bucket}", "policy=", policy)
         if status != 204:
             raise AssertionError(f"SeaweedFS took no policy: {status} {body[:300]!r}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -197,8 +198,19 @@ class MemoryTruth:
         mine = self.book.saves.get(uid, {})
         return [mine[name] for name in sorted(mine, reverse=True)]
 
-    def verify(self, uid: str, checkpoint: str, key: str, *, full: bool) -> SaveView:
-        return self.book.saves[uid][CheckpointId.parse(checkpoint)]
+    def verify(
+        self,
+        uid: str,
+        checkpoint: str,
+        key: str,
+        *,
+        sample: float | None,
+        wanted: Callable[[], bool] = lambda: True,
+    ) -> SaveView:
+        found = self.book.saves[uid][CheckpointId.parse(checkpoint)]
+        if (uid, checkpoint) in self.book.damaged:
+            return dataclasses.replace(found, usable=False, reason="damaged")
+        return dataclasses.replace(found, verified=sample is None)
 
     def mark(
         self, uid: str, checkpoint: str, what: Literal["verified", "rehearsed"], data: dict[str, Any]
@@ -219,7 +231,16 @@ class MemoryTruth:
         self._awake("controllers")
         return dict(self.book.heartbeats)
 
-    def prune(self, uid: str, key: str, *, keep_last: int, min_age_s: float, dry_run: bool) -> dict[str, Any]:
+    def prune(
+        self,
+        uid: str,
+        key: str,
+        *,
+        keep_last: int,
+        min_age_s: float,
+        dry_run: bool,
+        shown: tuple[str, ...] | None = None,
+    ) -> dict[str, Any]:
         return {"delete": [], "keep": {}}
 
 

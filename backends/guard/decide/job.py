@@ -138,7 +138,13 @@ def _asked(mind: Mind, event: Asked, now: float) -> Step:
 
 def _save_done(mind: Mind, event: SaveDone, now: float) -> Step:
     durable = event.durable
-    costs = replace(mind.costs, freeze_s=durable.freeze_s, upload_s=durable.upload_s, save_s=event.save_s)
+    costs = replace(
+        mind.costs,
+        freeze_s=durable.freeze_s,
+        upload_s=durable.upload_s,
+        save_s=event.save_s,
+        size_bytes=durable.size_bytes,
+    )
     mind = replace(
         mind, durable=durable, costs=costs, saving_since=None, failures=0, retry_at=None, trial_refused=False
     )

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from backends.records.node import NoticeState
+from backends.store.prices import StorePrice
 
 Phase = Literal["running", "restoring", "stopped", "finished", "failed", "ended_unknown"]
 FreezeReason = Literal["zombie", "isolated"]
@@ -16,12 +17,29 @@ SaveReason = Literal["trial", "first", "interval", "final", "asked"]
 
 
 @dataclass(frozen=True)
+class Rate:
+    """Reclaims per hour of the job's node: the planner's figure, from published bands and own history."""
+
+    per_hour: float
+    low: float | None = (
+        None  # a range, where one is known: the interval then has the least possible worst regret
+    )
+    high: float | None = None
+    source: str = ""  # where it comes from, in a few words
+
+
+@dataclass(frozen=True)
 class Policy:
     """What the operator wants for a job; seconds, shares and rates."""
 
     interval_s: float | None = None  # None is `auto`
-    rate_per_hour: float | None = None  # reclaims per hour, when anybody told us
+    rate: Rate | None = None  # when anybody told us
     max_overhead: float | None = None  # largest share of time spent frozen; bounds `auto`
+    max_freeze_s: float | None = None  # a longer freeze is given up by the engine
+    max_store_usd_per_day: float | None = None  # bounds `auto` where `price` is known
+    price: StorePrice | None = None  # None: the store has no list price
+    keep_last: int = 3  # what retention keeps, for the cost of the store
+    min_age_s: float = 86400.0
     on_isolated: Literal["continue", "freeze"] = "continue"
     lease_s: float = 90.0
     paused: bool = False
@@ -38,6 +56,7 @@ class Costs:
     upload_s: float | None = None
     save_s: float | None = None  # from the decision to the report
     restore_s: float | None = None
+    size_bytes: int | None = None
 
 
 @dataclass(frozen=True)

@@ -92,6 +92,11 @@ class Layout:
         return self.state / "heartbeat.json"
 
     @property
+    def controller_clock(self) -> Path:
+        """What was heard of the controller's clock."""
+        return self.state / "clock.json"
+
+    @property
     def ended(self) -> Path:
         """Present while the guard is meant not to run: the watchdog then leaves it alone."""
         return self.state / "ended"

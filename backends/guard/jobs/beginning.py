@@ -11,6 +11,7 @@ from pathlib import Path
 from backends.clean import clean
 from backends.clock import format_utc
 from backends.engines.port import Engine, HoldsContainers, Process, process_of, start_ticks
+from backends.environment import without_credentials
 from backends.errors import EngineError, FencedError, UsageError
 from backends.guard.decide.model import Mind, Policy
 from backends.guard.disk import durable
@@ -23,6 +24,7 @@ from backends.guard.jobs.tools import Tools
 from backends.guard.jobs.unit import JobUnit
 from backends.records.grant import Grant
 from backends.records.job import Job
+from backends.store.prices import list_price
 
 SETTLE_S = 1.0  # a started process gets this long before its trial save
 
@@ -36,7 +38,18 @@ def policy_of(job: Job) -> Policy:
         lease_s=job.lease_s,
         paused=job.paused,
         own_save=job.marker is not None,
+        max_freeze_s=job.max_freeze_s,
+        max_store_usd_per_day=job.max_store_usd_per_day,
+        price=list_price(job.store),
+        keep_last=job.keep_last,
+        min_age_s=job.min_age_s,
     )
+
+
+def hear(tools: Tools, grant: Grant) -> None:
+    """Take in the controller's time."""
+    if tools.controller is not None:
+        tools.controller.hear(grant.sent_at, grant.heard_at)
 
 
 def mark_started(tools: Tools, job: Job, grant: Grant) -> None:
@@ -114,6 +127,7 @@ def protect(book: Book, job: Job, grant: Grant, task: Task) -> JobUnit:
     engine = choose(job, process, tools.engines)
     tools.open_vault(job, grant).may_start(grant.epoch, tools.identity.guard, grant.nonce, None)
     task.begin()
+    hear(tools, grant)
     mark_started(tools, job, grant)
     now = tools.clock.monotonic()
     began_at = born_at(process, now)
@@ -137,6 +151,7 @@ def start(book: Book, job: Job, grant: Grant, task: Task) -> JobUnit:
     engine = choose(job, None, tools.engines)
     tools.open_vault(job, grant).may_start(grant.epoch, tools.identity.guard, grant.nonce, None)
     task.begin()
+    hear(tools, grant)
     mark_started(tools, job, grant)
     now = tools.clock.monotonic()
     mind = Mind(
@@ -170,7 +185,7 @@ def marks(job: Job, epoch: int) -> dict[str, str]:
 def _environment(job: Job, epoch: int) -> dict[str, str]:
     """The guard's environment without what was set for the guard alone, the job's own, and the marks."""
     own = ("PYTHONPATH", "PYTHONNOUSERSITE", "PYTHONSAFEPATH", "REPRIEVE_NODE_ROOT", "REPRIEVE_METADATA_URL")
-    inherited = {name: value for name, value in os.environ.items() if name not in own}
+    inherited = {name: value for name, value in without_credentials(os.environ).items() if name not in own}
     return {**inherited, **job.environment, **marks(job, epoch)}
 
 

@@ -13,7 +13,7 @@ from backends.engines.port import Engine, Process, RestoreRequest
 from backends.errors import EngineError, FullError, UsageError
 from backends.guard.decide.model import Costs, Mind
 from backends.guard.disk.requests import Task
-from backends.guard.jobs.beginning import mark_started, marks, policy_of
+from backends.guard.jobs.beginning import hear, mark_started, marks, policy_of
 from backends.guard.jobs.book import Book
 from backends.guard.jobs.record import JobRecord
 from backends.guard.jobs.tools import Tools, trouble
@@ -57,6 +57,7 @@ def restore(book: Book, order: Order, task: Task) -> dict[str, Any]:
     if (tools.layout.started / f"{job.uid}.{grant.epoch}").exists():
         mark_started(tools, job, grant)  # raises: this epoch has been here before
     task.begin()
+    hear(tools, grant)
     now = tools.clock.monotonic()
     mind = Mind(
         epoch=grant.epoch,

@@ -12,6 +12,7 @@ from backends.engines.port import Engine
 from backends.errors import FullError, ReprieveError
 from backends.guard.disk.freezes import Freezes
 from backends.guard.disk.layout import Identity, Layout
+from backends.guard.disk.offset import ControllerClock
 from backends.guard.disk.spool import Spool
 from backends.guard.vault import VaultOpener
 
@@ -28,6 +29,7 @@ class Tools:
     open_vault: VaultOpener
     spool: Spool
     freezes: Freezes
+    controller: ControllerClock | None = None  # the controller's clock, as grants tell it
 
 
 def trouble(error: Exception) -> ReprieveError:

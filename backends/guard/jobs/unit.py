@@ -243,7 +243,7 @@ class JobUnit:
         """What the node verb `status` says of this job now."""
         record, now = self.record, self.tools.clock.monotonic()
         mind = record.mind
-        saved = None
+        saved, chosen = None, interval(mind.policy, mind.costs)
         if mind.durable is not None:
             done = mind.durable
             saved = SaveStatus(
@@ -263,7 +263,8 @@ class JobUnit:
             pid=record.process.pid if record.process is not None and mind.phase == "running" else None,
             started_at=record.started_at,
             progress=progress_line(self.tools.layout, record.job.uid),
-            interval_s=interval(mind.policy, mind.costs).seconds,
+            interval_s=chosen.seconds,
+            interval_reason=chosen.reason,
             next_save_in_s=next_save_in_s(mind, now),
             saving=mind.saving_since is not None,
             saved=saved,

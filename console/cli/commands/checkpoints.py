@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from backends.errors import UsageError
 from console.cli.session import act, on_fleet
+from console.operations.common.scrubs import scrubs
 from console.operations.looks.checkpoints import checkpoints, save_document
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ def list_(invocation: Invocation) -> int:
         Column("freeze_s", wide=True),
         Column("upload_s", wide=True),
         Column("frozen_at", wide=True),
+        Column("checked_at", wide=True),
+        Column("checked_how", wide=True),
     ]
     invocation.emit_listing("checkpoint", found["items"], columns)
     return 0
@@ -53,7 +56,7 @@ def show(invocation: Invocation) -> int:
             if save.checkpoint == wanted:
                 return {
                     "schema": "reprieve/checkpoint/v1",
-                    **save_document(job, save, fleet.clock.wall()),
+                    **save_document(job, save, fleet.clock.wall(), scrubs(fleet.ledger, job).get(wanted)),
                     "fingerprint": save.fingerprint,
                 }
         raise UsageError(
@@ -65,31 +68,25 @@ def show(invocation: Invocation) -> int:
 
 
 def verify(invocation: Invocation) -> int:
-    """`checkpoints verify NAME [ID] [--full]`: reads only, and records in the store that it did."""
+    """`checkpoints verify NAME [ID] [--sample F | --full]`: reads only, and records that it did."""
     return act(invocation)
 
 
 def prune(invocation: Invocation) -> int:
-    """`checkpoints prune NAME`: the same plan is shown and carried out."""
+    """`checkpoints prune NAME`: what was shown is carried out, nothing else; refused where it may not go any more."""
+    from console.operations.flows.upkeep import retain
+
     arguments = invocation.arguments
     name = arguments["name"]
 
-    async def work(fleet: Fleet, *, dry_run: bool) -> dict[str, Any]:
+    async def work(fleet: Fleet, shown: tuple[str, ...] | None = None) -> dict[str, Any]:
         job = fleet.job(name)
         if not job.uid:
             raise UsageError(f"job {name} was never protected")
-        keep = arguments.get("keep_last")
-        age = arguments.get("min_age")
-        return await fleet.blocking(
-            fleet.truth(job).prune,
-            job.uid,
-            fleet.job_key(job.uid),
-            keep_last=job.keep_last if keep is None else keep,
-            min_age_s=job.min_age_s if age is None else age,
-            dry_run=dry_run,
-        )
+        keep, age = arguments.get("keep_last"), arguments.get("min_age")
+        return await retain(fleet, job, dry_run=shown is None, keep_last=keep, min_age_s=age, shown=shown)
 
-    plan = on_fleet(invocation, lambda fleet: work(fleet, dry_run=True))
+    plan = on_fleet(invocation, work)
     lines = [f"delete {each}" for each in plan["delete"]] or ["nothing is old enough to delete"]
     lines += [f"keep {each}: {why}" for each, why in plan["keep"].items()]
     if plan.get("refused"):
@@ -99,7 +96,7 @@ def prune(invocation: Invocation) -> int:
         invocation.emit(document, lambda _document: "\n".join(lines))
         return 0
     invocation.confirm(3, lines, name)
-    done = on_fleet(invocation, lambda fleet: work(fleet, dry_run=False))
+    done = on_fleet(invocation, lambda fleet: work(fleet, tuple(plan["delete"])))
     invocation.emit(
         {**document, **done}, lambda made: f"{len(made['delete'])} checkpoints of {name} are deleted"
     )

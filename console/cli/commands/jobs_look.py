@@ -9,6 +9,7 @@ from backends.clock import format_utc
 from backends.errors import UsageError
 from console.cli.looking import controller_line, look
 from console.cli.session import on_fleet
+from console.operations.common.scrubs import scrubs
 from console.operations.view import FleetView, JobRow, risk_now
 from planner.quantities import format_duration
 
@@ -36,6 +37,7 @@ def job_document(row: JobRow, view: FleetView, labels: dict[str, str]) -> dict[s
         "checkpoint_age_s": None if row.frozen_at is None else max(0.0, now - row.frozen_at),
         "work_at_risk_s": risk_now(row, now),
         "interval_s": row.interval_s,
+        "interval_reason": row.interval_reason or None,
         "next_save_in_s": None if row.next_save_at is None else row.next_save_at - now,
         "freeze_s": row.freeze_s,
         "size_bytes": row.size_bytes,
@@ -89,6 +91,7 @@ def show(invocation: Invocation) -> int:
             "events": [asdict(event) for _, event in fleet.ledger.events(limit=10, job=name)],
             "reclaims": [asdict(each) for each in fleet.ledger.reclaims() if each.uid == row.uid],
             "saves_measured": len(fleet.ledger.saves(row.uid)),
+            "last_check": _last_check(fleet, name),
         }
 
     document = {
@@ -101,12 +104,23 @@ def show(invocation: Invocation) -> int:
     return 0
 
 
+def _last_check(fleet: Fleet, name: str) -> dict[str, Any] | None:
+    """What the newest check of a checkpoint of this job found; None when there was none."""
+    found = scrubs(fleet.ledger, fleet.job(name)).values()
+    newest = max(found, key=lambda scrub: scrub.at, default=None)
+    return None if newest is None else {**asdict(newest), "at": format_utc(newest.at)}
+
+
 def _job_text(document: dict[str, Any]) -> str:
     """The row, then a line an event and a line a reclaim."""
     from console.cli.render import pairs
 
-    nested = ("schema", "events", "reclaims", "labels")
+    nested = ("schema", "events", "reclaims", "labels", "last_check")
     lines = [pairs({key: value for key, value in document.items() if key not in nested})]
+    check = document["last_check"]
+    if check is not None:
+        found = "whole" if check["whole"] else f"DAMAGED: {check['reason']}"
+        lines += ["", f"last check  {check['at']}  {check['checkpoint']} ({check['how']}): {found}"]
     if document["reclaims"]:
         lines.append("")
     for each in document["reclaims"]:

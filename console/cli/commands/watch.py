@@ -21,10 +21,21 @@ if TYPE_CHECKING:
 LEAST_S = 1.0  # a look asks every node
 
 
+def _set_rounds(watch: Watch, rounds: dict[str, float]) -> Watch:
+    for name, seconds in rounds.items():
+        setattr(watch.upkeep, name, seconds)
+    return watch
+
+
 def run(invocation: Invocation) -> int:
     """`watch [--every D] [--once]`: restores by policy until stopped; starting it is the consent."""
     typed_s = invocation.arguments.get("every")
     every_s = 5.0 if typed_s is None else typed_s
+    rounds = {
+        name: float(seconds)
+        for option, name in (("retain_every", "retain_every_s"), ("scrub_every", "scrub_every_s"))
+        if (seconds := invocation.arguments.get(option)) is not None
+    }
     if every_s < LEAST_S:
         raise UsageError(f"--every is {every_s:g} s; at least {LEAST_S:g} s is needed")
     port = invocation.arguments.get("metrics_port")
@@ -34,7 +45,7 @@ def run(invocation: Invocation) -> int:
     place = None if path is None else Path(path).expanduser()
     channels = _channels(invocation)
     if invocation.arguments.get("once") or invocation.dry_run:
-        return _once(invocation, every_s)
+        return _once(invocation, every_s, rounds)
     invocation.refuse_if_read_only()
 
     async def forever(fleet: Fleet) -> None:
@@ -48,7 +59,7 @@ def run(invocation: Invocation) -> int:
             log(news)
             postman.hear(news)
 
-        watch = Watch(fleet, lambda _text: None, every_s=every_s, heard=heard)
+        watch = _set_rounds(Watch(fleet, lambda _text: None, every_s=every_s, heard=heard), rounds)
         text = f"watching {fleet.context.name} every {every_s:g} s; Ctrl-C stops watching, jobs stay under their guards"
         what = f"the controller of {fleet.context.name}"
         try:
@@ -107,7 +118,7 @@ def _log(invocation: Invocation) -> Any:
     return log
 
 
-def _once(invocation: Invocation, every_s: float) -> int:
+def _once(invocation: Invocation, every_s: float, rounds: dict[str, float]) -> int:
     if not invocation.dry_run:
         invocation.refuse_if_read_only()
     log = _log(invocation)
@@ -116,6 +127,8 @@ def _once(invocation: Invocation, every_s: float) -> int:
         watch = Watch(fleet, lambda _text: None, every_s=every_s, dry_run=invocation.dry_run, heard=log)
         try:
             actions = await watch.look() if invocation.dry_run else await watch.once()
+            if not invocation.dry_run:
+                await _set_rounds(watch, rounds).upkeep.round()
         finally:
             await watch.close()
         return [{"job": each.job, "action": each.kind, "reason": each.reason} for each in actions]

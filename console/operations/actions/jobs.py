@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import getpass
 from collections.abc import Awaitable, Callable
@@ -16,6 +17,9 @@ from console.operations.actions.typed import job_of
 from console.operations.common import runs
 from console.operations.common.forcing import forced
 from console.operations.common.locate import check_place, check_protected, running_epoch
+from console.operations.common.rates import tell_rate
+from console.operations.common.scrubs import how_of
+from console.operations.decide.upkeep import SAMPLE
 from console.operations.fleet import Fleet
 from console.operations.flows import move as moving
 from console.operations.flows import protect as protecting
@@ -146,7 +150,10 @@ async def rehearse(fleet: Fleet, arguments: Arguments, on_step: OnStep) -> Outco
         lambda run, item: rehearsing.rehearse(fleet, job, arguments.get("to"), run, item, on_step),
     )
     document = {"schema": "reprieve/rehearsal/v1", "job": job.name, "run": run_id, **result}
-    return Outcome(f"{job.name} {result['checkpoint']} ran on {result['node']} and was ended there", document)
+    message = f"{job.name} {result['checkpoint']} ran on {result['node']} and was ended there"
+    if result["skipped"]:
+        message += f"; newer ones are damaged: {', '.join(result['skipped'])}"
+    return Outcome(message, document)
 
 
 async def stop(fleet: Fleet, arguments: Arguments, on_step: OnStep) -> Outcome:
@@ -180,6 +187,8 @@ async def _begin(
         job,
         lambda run, item: protecting.protect(fleet, job, verb, run, item, on_step, wait=_waits(arguments)),
     )
+    with contextlib.suppress(ReprieveError):  # the controller tells it again
+        await tell_rate(fleet, fleet.job(job.name))
     saved = status.saved
     document = {
         "schema": "reprieve/protection/v1",
@@ -212,9 +221,15 @@ async def protect(fleet: Fleet, arguments: Arguments, on_step: OnStep) -> Outcom
 
 
 async def verify(fleet: Fleet, arguments: Arguments, on_step: OnStep) -> Outcome:
-    """`checkpoints verify NAME [ID] [--full]`."""
+    """`checkpoints verify NAME [ID] [--sample F | --full]`."""
     job = fleet.job(arguments["name"])
+    given, full = arguments.get("sample"), bool(arguments.get("full"))
+    if given is not None and full:
+        raise UsageError("checkpoints verify: give --sample or --full, not both")
+    sample = None if full else SAMPLE if given is None else float(given)
     on_step(f"reading the checkpoint of {job.name} back")
-    save = await rehearsing.verify(fleet, job, arguments.get("checkpoint"), full=bool(arguments.get("full")))
-    document = {"schema": "reprieve/verification/v1", "job": job.name, **dataclasses.asdict(save)}
-    return Outcome(f"{job.name} {save.checkpoint} is whole", document)
+    save = await rehearsing.verify(fleet, job, arguments.get("checkpoint"), sample=sample)
+    how = how_of(sample)
+    document = {"schema": "reprieve/verification/v1", "job": job.name, "how": how, **dataclasses.asdict(save)}
+    found = "is whole" if sample is None else f"shows nothing wrong in a {how} of its frames"
+    return Outcome(f"{job.name} {save.checkpoint} {found}", document)

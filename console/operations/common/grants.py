@@ -19,6 +19,7 @@ def grant(fleet: Fleet, job: Job, epoch: int, nonce: str, continues: str) -> dic
         "key": fleet.job_key(job.uid),
         "verify_key": fleet.keys.verify_key(),
         "continues": continues,
+        "sent_at": fleet.now_text(),
     }
 
 

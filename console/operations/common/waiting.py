@@ -10,6 +10,7 @@ from backends.records.node import Node
 from console.operations.fleet import Fleet
 
 HOLD_S = 20.0
+PATIENCE_S = 60.0  # with a node or guard that does not answer: its watchdog may be starting it again
 
 
 async def until_done(
@@ -37,9 +38,10 @@ async def until_done(
         try:
             answer = await fleet.ask(node, verb, {**document, "wait_s": hold_s}, timeout_s=hold_s + 20)
             heard = fleet.clock.monotonic()
-        except UnreachableError:
-            if fleet.clock.monotonic() - heard > 60:
+        except UnreachableError as error:
+            if fleet.clock.monotonic() - heard > PATIENCE_S:
                 raise
+            on_step(f"{error.message}; trying again for a minute")
             await fleet.clock.pause(2.0)
             continue
         if answer.get("state") != "running":

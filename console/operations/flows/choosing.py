@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from backends.errors import IncompatibleError
 from backends.ledger.records import Word
+from backends.records.job import Job
 from backends.records.node import Node
 from console.operations.common.candidates import find_place
 from console.operations.common.witness import Evidence
 from console.operations.decide.restore import extra_loss_text
+from console.operations.fleet import Fleet
 from console.operations.flows.attempt import Attempt
 from console.operations.truth import Choice, SaveView
+
+
+def tell_fallback(fleet: Fleet, job: Job, choice: Choice, kind: str) -> str | None:
+    """Keep in the history that newer checkpoints were passed over; the sentence, None when none was."""
+    if not choice.skipped:
+        return None
+    note = extra_loss_text([name for name, _ in choice.skipped], choice.extra_loss_s)
+    fleet.tell(kind, note, job=job.name, data={"skipped": dict(choice.skipped)})
+    return note
 
 
 class Choosing(Attempt):
@@ -36,9 +47,7 @@ class Choosing(Attempt):
             if note not in self.notes:
                 self.notes.append(note)
                 self.on_step(note)
-                self.fleet.tell(
-                    "restore.fallback", note, job=self.job.name, data={"skipped": dict(choice.skipped)}
-                )
+                tell_fallback(self.fleet, self.job, choice, "restore.fallback")
         self.trusted |= {choice.chosen.checkpoint}
         return choice
 

@@ -181,7 +181,7 @@ class Looking:
 
     def _zombies(self) -> list[float]:
         now, ages = self.fleet.clock.wall(), []
-        for _, event in self.fleet.ledger.events(limit=100, kind="job.zombie"):
+        for _, event in self.fleet.ledger.events(limit=100, kinds=("job.zombie",)):
             try:
                 ages.append(max(0.0, now - parse_utc(event.time)))
             except ReprieveError:

@@ -13,13 +13,17 @@ from console.operations.common.locate import check_protected, running_epoch
 from console.operations.common.runs import Notebook
 from console.operations.common.waiting import until_done
 from console.operations.fleet import Fleet
+from console.operations.flows.choosing import tell_fallback
+from console.operations.flows.upkeep import check_one
 from console.operations.truth import SaveView
 
 
 async def rehearse(
     fleet: Fleet, job: Job, to: str | None, run: str, item: str, on_step: Callable[[str], None]
 ) -> dict[str, Any]:
-    """Restore the newest checkpoint on another node without an epoch and end it there: `{node, checkpoint, seconds}`.
+    """Restore the newest whole checkpoint on another node without an epoch and end it there.
+
+    `{node, checkpoint, seconds, skipped: {newer checkpoint: why it cannot be used}}`; what is skipped is told.
 
     Raises:
         IncompatibleError: no other node fits, or nothing usable was saved yet.
@@ -32,6 +36,9 @@ async def rehearse(
     if choice.chosen is None or epoch is None:
         raise IncompatibleError(f"job {job.name} has no usable checkpoint to rehearse yet")
     save = choice.chosen
+    note = tell_fallback(fleet, job, choice, "rehearsal.fallback")
+    if note is not None:
+        on_step(note)
     exclude = {epoch.target or "": "the job runs there: a rehearsal needs another host"}
     placement = await find_place(fleet, job, save.fingerprint, to=to, exclude=exclude, force={})
     if placement.node is None:
@@ -62,11 +69,16 @@ async def rehearse(
         job=job.name,
         data=data,
     )
-    return {"node": node.name, "checkpoint": save.checkpoint, "seconds": answer.get("seconds")}
+    return {
+        "node": node.name,
+        "checkpoint": save.checkpoint,
+        "seconds": answer.get("seconds"),
+        "skipped": dict(choice.skipped),
+    }
 
 
-async def verify(fleet: Fleet, job: Job, checkpoint: str | None, *, full: bool) -> SaveView:
-    """Read a checkpoint back (the newest by default), check it, and record that another party did.
+async def verify(fleet: Fleet, job: Job, checkpoint: str | None, *, sample: float | None) -> SaveView:
+    """Read a checkpoint back (the newest by default), all of it or a share, and keep what was found.
 
     Raises:
         DamagedError: it cannot be used; the reason names the object.
@@ -79,12 +91,7 @@ async def verify(fleet: Fleet, job: Job, checkpoint: str | None, *, full: bool) 
         if not saves:
             raise UsageError(f"job {job.name} has no checkpoint yet")
         checkpoint = saves[0].checkpoint
-    started = fleet.clock.monotonic()
-    save = await fleet.blocking(truth.verify, job.uid, checkpoint, key, full=full)
+    save = await check_one(fleet, job, checkpoint, sample)
     if not save.usable:
-        fleet.tell("checkpoint.damaged", f"{job.name} {checkpoint}: {save.reason}", job=job.name)
         raise DamagedError(f"checkpoint {checkpoint} of job {job.name} cannot be used: {save.reason}")
-    seconds = fleet.clock.monotonic() - started
-    data = {"by": fleet.who, "seconds": seconds, "how": "full" if full else "sample"}
-    await fleet.blocking(truth.mark, job.uid, checkpoint, "verified", data)
     return save

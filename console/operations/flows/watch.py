@@ -16,6 +16,7 @@ from console.operations.flows.capacity import replacement, request_for
 from console.operations.flows.fencing import Fencer
 from console.operations.flows.looking import Looking, Told, Trouble
 from console.operations.flows.restore import RestoreWish, restore
+from console.operations.flows.upkeep import Upkeep
 
 __all__ = ["Told", "Watch"]
 
@@ -31,6 +32,7 @@ class Watch(Looking):
         self.store_answers = True
         self.beat_at: float | None = None  # wall time of the last heartbeat that every store took
         self._room = asyncio.Semaphore(MOST_AT_ONCE)
+        self.upkeep = Upkeep(self.fleet, self.told, self.alert)
 
     async def run(self) -> None:
         """Look and act until `stopping`; restores under way are left to their journal when cancelled."""
@@ -42,6 +44,7 @@ class Watch(Looking):
                 for action in await self.look():
                     self.act(action)
                 self.fence()
+                self.upkeep.tick()
                 await self.fleet.clock.pause(self.every_s)
         finally:
             await self.close()
@@ -60,6 +63,7 @@ class Watch(Looking):
             task.cancel()
         await asyncio.gather(*self.tasks.values(), return_exceptions=True)
         await self.fencer.close()
+        await self.upkeep.close()
         await self.poller.close()
 
     def take_up(self) -> None:

@@ -7,6 +7,8 @@ from typing import Any
 from backends.clock import format_utc
 from backends.errors import ReprieveError
 from backends.records.job import Job
+from console.operations.common.scrubs import scrubs
+from console.operations.decide.upkeep import Scrub
 from console.operations.fleet import Fleet
 from console.operations.truth import SaveView
 
@@ -37,17 +39,20 @@ async def checkpoints(fleet: Fleet, arguments: Document) -> Document:
                 raise
             problems.append(f"job {job.name}: {error.message}")
             continue
+        checked = scrubs(fleet.ledger, job)
         for save in saves:
             more = (
                 {"fingerprint": save.fingerprint, "store": job.store} if arguments.get("fingerprint") else {}
             )
-            items.append({**save_document(job, save, fleet.clock.wall()), **more})
+            row = save_document(job, save, fleet.clock.wall(), checked.get(save.checkpoint))
+            items.append({**row, **more})
     return {"items": items, "problems": problems}
 
 
-def save_document(job: Job, save: SaveView, now: float) -> dict[str, Any]:
-    """One checkpoint as machine formats show it."""
-    state = "orphan" if save.orphan else "damaged" if not save.usable else "saved"
+def save_document(job: Job, save: SaveView, now: float, scrub: Scrub | None = None) -> dict[str, Any]:
+    """One checkpoint as machine formats show it; `scrub` is its newest check, if any."""
+    damaged = not save.usable or (scrub is not None and not scrub.whole)
+    state = "orphan" if save.orphan else "damaged" if damaged else "saved"
     if state == "saved":
         state = "rehearsed" if save.rehearsed_on else "verified" if save.verified else "saved"
     frozen = None if save.frozen_at is None else save.frozen_at - (save.clock_offset_s or 0.0)
@@ -66,5 +71,7 @@ def save_document(job: Job, save: SaveView, now: float) -> dict[str, Any]:
         "rehearsed_on": save.rehearsed_on,
         "freeze_s": save.freeze_s,
         "upload_s": save.upload_s,
-        "reason": save.reason,
+        "reason": save.reason or ("" if scrub is None else scrub.reason),
+        "checked_at": None if scrub is None else format_utc(scrub.at),
+        "checked_how": None if scrub is None else scrub.how,
     }

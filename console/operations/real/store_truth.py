@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import secrets
+from collections.abc import Callable
 from typing import Any, Literal
 
 from backends.clean import clean
@@ -215,18 +217,33 @@ class StoreTruth:
             clock_offset_s=manifest.timings.clock_offset_s,
         )
 
-    def verify(self, uid: str, checkpoint: str, key: str, *, full: bool) -> SaveView:
-        """Read a checkpoint back and check it; nothing is written."""
+    def verify(
+        self,
+        uid: str,
+        checkpoint: str,
+        key: str,
+        *,
+        sample: float | None,
+        wanted: Callable[[], bool] = lambda: True,
+    ) -> SaveView:
+        """Read a checkpoint back and check it; nothing is written. Each sample is another one."""
         job_key, identity = JobKey.from_hex(key), CheckpointId.parse(checkpoint)
         try:
             report = verify.verify_checkpoint(
-                self._store, uid, identity, job_key, self._clock, sample=None if full else 0.1
+                self._store,
+                uid,
+                identity,
+                job_key,
+                self._clock,
+                sample=sample,
+                seed=secrets.randbits(32),
+                wanted=wanted,
             )
         except (DamagedError, NotFoundError, IncompatibleError) as error:
             return SaveView(checkpoint, None, None, None, None, usable=False, reason=error.message)
         lineage = self._lineage(uid)
         return self._save_view(
-            uid, report.manifest, lineage, orphan=not lineage.on_chain(identity), verified=full
+            uid, report.manifest, lineage, orphan=not lineage.on_chain(identity), verified=sample is None
         )
 
     def mark(
@@ -274,11 +291,23 @@ class StoreTruth:
                 continue
         return result
 
-    def prune(self, uid: str, key: str, *, keep_last: int, min_age_s: float, dry_run: bool) -> dict[str, Any]:
-        """Delete what retention allows: `{delete: [ids], keep: {id: why}, refused: str | None, freed_bytes}`."""
+    def prune(
+        self,
+        uid: str,
+        key: str,
+        *,
+        keep_last: int,
+        min_age_s: float,
+        dry_run: bool,
+        shown: tuple[str, ...] | None = None,
+    ) -> dict[str, Any]:
+        """Delete what retention allows; see `Truth.prune`."""
         policy = retention.Policy(keep_last, min_age_s)
         job_key = JobKey.from_hex(key)
-        plan = retention.make_plan(self._store, uid, job_key, self._key.verify_key, policy, self._clock)
+        agreed = None if shown is None else [CheckpointId.parse(each) for each in shown]
+        plan = retention.make_plan(
+            self._store, uid, job_key, self._key.verify_key, policy, self._clock, agreed
+        )
         if not dry_run:
             retention.run(self._store, plan, self._clock)
         return {
@@ -286,6 +315,7 @@ class StoreTruth:
             "keep": {str(kept.checkpoint): kept.reason for kept in plan.kept},
             "refused": plan.refused,
             "objects": len(plan.keys),
+            "freed_bytes": plan.freed_bytes,
         }
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backends.guard.decide.interval import interval
+from backends.guard.decide.interval import interval, kept_usd_per_day
 from backends.guard.decide.job import ENDED, step
 from backends.guard.decide.model import (
     Asked,
@@ -23,6 +23,7 @@ from backends.guard.decide.model import (
     NoticeIs,
     Policy,
     PolicyIs,
+    Rate,
     Recovered,
     Rehearsed,
     Report,
@@ -36,6 +37,7 @@ from backends.guard.decide.model import (
     Word,
 )
 from backends.guard.decide.show import at_risk_s, next_save_in_s, state_word
+from backends.store.prices import StorePrice
 
 
 def durable(frozen_at: float, checkpoint: str = "1.1", freeze_s: float = 0.5) -> Durable:
@@ -314,10 +316,10 @@ def test_auto_says_which_interval_it_chose_when_that_changes() -> None:
     told, decisions = step(auto, Tick(), 210.0)
     assert kinds(decisions) == ["interval.chosen"]
     assert kinds(step(told, Tick(), 211.0)[1]) == []
-    _, decisions = step(told, PolicyIs(Policy(rate_per_hour=5.0)), 212.0)
+    _, decisions = step(told, PolicyIs(Policy(rate=Rate(5.0))), 212.0)
     assert kinds(decisions) == []
     measured = replace(told, costs=Costs(0.5, 2.0, 3.0))
-    _, decisions = step(measured, PolicyIs(Policy(rate_per_hour=5.0)), 212.0)
+    _, decisions = step(measured, PolicyIs(Policy(rate=Rate(5.0))), 212.0)
     assert kinds(decisions) == ["interval.chosen"]
 
 
@@ -382,10 +384,93 @@ def test_auto_says_why_and_respects_bounds() -> None:
     assert interval(Policy(), Costs()).seconds == 600.0
     assert "measured" in interval(Policy(), Costs()).reason
     known = Costs(2.0, 30.0, 35.0)
-    chosen = interval(Policy(rate_per_hour=0.1), known)
+    chosen = interval(Policy(rate=Rate(0.1)), known)
     assert 60 < chosen.seconds < 3600
-    assert interval(Policy(rate_per_hour=0.1, max_overhead=0.0001), known).seconds == 20000.0
+    assert interval(Policy(rate=Rate(0.1), max_overhead=0.0001), known).seconds == 20000.0
     assert interval(Policy(interval_s=5.0), known).seconds == 5.0
+
+
+MEASURED = Costs(2.0, 30.0, 35.0, 40.0, 50 * 2**30)
+PRICE = StorePrice(0.0008, 0.0001)
+
+
+def test_auto_tells_what_it_was_given_and_what_it_expects() -> None:
+    told = interval(Policy(rate=Rate(0.1, source="own history")), MEASURED).reason
+    for words in (
+        "pause 2 s",
+        "upload 30 s",
+        "restore 40 s",
+        "0.1 reclaims an hour (own history)",
+        "% of the time",
+    ):
+        assert words in told
+    assert (
+        "restore not measured" in interval(Policy(rate=Rate(0.1)), replace(MEASURED, restore_s=None)).reason
+    )
+
+
+def test_a_range_of_rates_lies_between_its_ends() -> None:
+    ends = [interval(Policy(rate=Rate(rate)), MEASURED).seconds for rate in (0.01, 1.0)]
+    between = interval(Policy(rate=Rate(0.5, 0.01, 1.0)), MEASURED).seconds
+    assert ends[1] < between < ends[0]
+
+
+def test_each_limit_lengthens_and_says_so() -> None:
+    free = interval(Policy(rate=Rate(1.0)), MEASURED)
+    slow = interval(Policy(rate=Rate(1.0)), replace(MEASURED, upload_s=3000.0))
+    assert slow.seconds == 3002.0
+    assert "a save takes" in slow.reason
+    capped = interval(Policy(rate=Rate(1.0), max_overhead=0.0005), MEASURED)
+    assert capped.seconds == 4000.0
+    assert "max_overhead is 0.05%" in capped.reason
+    limited = Policy(rate=Rate(1.0), max_store_usd_per_day=1.0, price=PRICE)
+    cheap = interval(limited, MEASURED)
+    assert cheap.seconds > free.seconds
+    assert "max_store_usd_per_day is 1" in cheap.reason
+    assert kept_usd_per_day(limited, 50 * 2**30, cheap.seconds) == pytest.approx(1.0)
+    early = interval(replace(limited, rate=None), MEASURED)
+    assert early.seconds == cheap.seconds, "limits hold without a rate too"
+
+
+def test_a_limit_that_nothing_can_keep_or_no_price_is_said() -> None:
+    nothing = interval(Policy(rate=Rate(1.0), max_store_usd_per_day=0.001, price=PRICE), MEASURED)
+    assert nothing.seconds == 86400.0
+    assert "cannot be kept by any interval" in nothing.reason
+    unknown = interval(Policy(rate=Rate(1.0), max_store_usd_per_day=0.001), MEASURED)
+    assert unknown.seconds == interval(Policy(rate=Rate(1.0)), MEASURED).seconds
+    assert "no list price" in unknown.reason
+
+
+def test_a_pause_near_max_freeze_is_said() -> None:
+    assert "near max_freeze" in interval(Policy(rate=Rate(1.0), max_freeze_s=2.4), MEASURED).reason
+    assert "max_freeze" not in interval(Policy(rate=Rate(1.0), max_freeze_s=30.0), MEASURED).reason
+
+
+@given(
+    st.builds(Rate, st.floats(0, 100)),
+    st.builds(
+        Costs,
+        st.floats(0, 1e4),
+        st.floats(0, 1e5),
+        st.none(),
+        st.none() | st.floats(0, 1e5),
+        st.integers(0, 1 << 42),
+    ),
+    st.none() | st.floats(1e-6, 1),
+    st.none() | st.floats(1e-3, 1e3),
+)
+def test_auto_is_finite_and_within_its_limits(
+    rate: Rate, costs: Costs, overhead: float | None, usd: float | None
+) -> None:
+    policy = Policy(rate=rate, max_overhead=overhead, max_store_usd_per_day=usd, price=PRICE)
+    chosen = interval(policy, costs)
+    assert costs.freeze_s is not None
+    assert costs.upload_s is not None
+    assert 0 < chosen.seconds < float("inf")
+    assert chosen.seconds >= min(86400.0, costs.freeze_s + costs.upload_s)
+    assert interval(Policy(rate=rate), costs).seconds <= chosen.seconds
+    if overhead is not None:
+        assert chosen.seconds >= min(86400.0, costs.freeze_s / overhead)
 
 
 EVENTS = st.one_of(

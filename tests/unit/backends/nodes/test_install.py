@@ -138,10 +138,11 @@ async def test_modes_and_names_are_those_of_the_plan(link: SshLink, root: Path, 
     assert {path.name for path in root.iterdir()} == planned
     modes = {
         name: stat.S_IMODE((root / name).lstat().st_mode)
-        for name in ("bin/reprieve-node", "state", "staging", "run", "bundle")
+        for name in ("bin/reprieve-node", "bin/reprieve-helper", "state", "staging", "run", "bundle")
     }
     assert modes == {
         "bin/reprieve-node": 0o755,
+        "bin/reprieve-helper": 0o755,
         "state": 0o700,
         "staging": 0o700,
         "run": 0o700,

@@ -18,7 +18,7 @@ from backends.store.format.manifests import Listing, list_job
 from backends.store.lineage import Lineage
 from backends.store.port import ObjectInfo
 from backends.store.retention import Known, Plan, Policy, make_plan, plan, run
-from backends.store.takeover import FIRST
+from backends.store.takeover import FIRST, claim_next, settle
 from tests.support.store import UID, Bench
 
 AT = "2027-01-15T08:00:00.000Z"
@@ -246,3 +246,32 @@ def test_whatever_is_listed_the_rules_hold(data: st.DataObject) -> None:
         latest = conts.get(epochs)
         assert top.epoch == epochs or (latest is not None and latest.from_checkpoint == top)
         assert len(good) >= 2 or not gone & set(chain)
+
+
+def test_what_was_shown_is_what_goes_and_nothing_else(bench: Bench, tmp_path: Path) -> None:
+    fill(bench, tmp_path, 4)
+    policy = Policy(2, 0.0)
+
+    def plan_of(shown: tuple[CheckpointId, ...] | None) -> Plan:
+        return make_plan(bench.store, UID, bench.key, bench.fleet.verify_key, policy, bench.clock, shown)
+
+    shown = plan_of(None).removed
+    assert shown == ids(2, 1)
+    fill_more = CheckpointId(1, 5)
+    bench.save(tmp_path, 5)
+    bench.verified(fill_more)  # 1.3 may go too now, but nobody was shown that
+    assert plan_of(None).removed == ids(3, 2, 1)
+    assert plan_of(shown).removed == shown
+    assert plan_of(ids(1)).removed == ids(1)
+
+
+def test_what_was_shown_and_may_not_go_any_more_stops_the_run(bench: Bench, tmp_path: Path) -> None:
+    fill(bench, tmp_path, 4)
+    shown = decide(bench, keep_last=2).removed
+    taker = bench.taker()
+    settle(taker)
+    claim_next(taker, bench.proof())  # meanwhile somebody claims the job and may be choosing
+    policy = Policy(2, 0.0)
+    with pytest.raises(UsageError, match="may not go any more"):
+        make_plan(bench.store, UID, bench.key, bench.fleet.verify_key, policy, bench.clock, shown)
+    assert list_job(bench.store, UID).checkpoints == list(ids(1, 2, 3, 4))

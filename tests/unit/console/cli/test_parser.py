@@ -270,3 +270,45 @@ def test_unknown_words_get_the_nearest(line: str, said: str) -> None:
     with pytest.raises(UsageError) as caught:
         split(line.split())
     assert said in caught.value.message
+
+
+_VERIFY = Command(
+    noun="checkpoints",
+    verb="try",
+    summary="as `checkpoints verify`",
+    handler="x:y",
+    arguments=(
+        Argument("name", "the name", kind="job", operand=True, required=True),
+        Argument("checkpoint", "which", kind="checkpoint", operand=True),
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    "line", [("train", "1.14"), ("train/1.14",), ("train", "train/1.14"), ("train/1.14", "1.14")]
+)
+def test_a_checkpoint_is_taken_as_listings_name_it(line: tuple[str, ...]) -> None:
+    values = parse(_VERIFY, line, {})
+    assert (values["name"], values["checkpoint"]) == ("train", "1.14")
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (("train", "other/1.14"), "other/1.14 is not one of job train"),
+        (("train/1.14", "1.15"), "two checkpoints are named"),
+        (("train/x",), "x"),
+        (("train/1.2/3",), "1.2/3"),
+        (("/1.2",), "job"),
+        (("train", "/1.2"), "job"),
+    ],
+)
+def test_a_checkpoint_of_another_job_is_refused(line: tuple[str, ...], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        parse(_VERIFY, line, {})
+
+
+def test_without_a_checkpoint_there_is_none() -> None:
+    assert parse(_VERIFY, ("train",), {})["checkpoint"] is None
+    values = read("j", "--from-checkpoint", "j/2.1")
+    assert values["from_checkpoint"] == "2.1"
