@@ -17,13 +17,13 @@ from backends.errors import ReprieveError
 from backends.guard.probes import gpus, machine
 from backends.guard.probes.identity import identify
 from backends.records.facts import Criu, Facts, FileIdentity, Image
+from backends.records.fingerprint import FILES_LIMIT
 
 TOOLS = (
     "nsenter", "unshare", "iptables", "iptables-restore", "nft", "ip", "systemctl", "runc", "crun", "podman",
     "cuda-checkpoint",
 )  # fmt: skip
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-_PATHS_LIMIT = 256  # files asked for in one call
 
 
 def collect(
@@ -100,7 +100,7 @@ def _image(base: Path) -> Image:
 
 
 def _identities(paths: tuple[str, ...]) -> dict[str, FileIdentity | None]:
-    return {path: identify(Path(path)) for path in paths[:_PATHS_LIMIT] if path.startswith("/")}
+    return {path: identify(Path(path)) for path in paths[:FILES_LIMIT] if path.startswith("/")}
 
 
 def _bundle(root: Path) -> str | None:

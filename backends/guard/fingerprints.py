@@ -11,11 +11,10 @@ from backends.guard import facts
 from backends.guard.probes.identity import identify
 from backends.guard.vault import Shipment
 from backends.records.facts import Facts, FileIdentity
-from backends.records.fingerprint import fingerprint_of
+from backends.records.fingerprint import FILES_LIMIT, fingerprint_of
 from backends.records.strict import to_document
 
 FRESH_S = 600.0  # facts of a machine hardly change while it runs
-PATHS_LIMIT = 64  # executables and libraries of one job
 
 
 class Fingerprints:
@@ -54,7 +53,10 @@ class Fingerprints:
 
 
 def mapped_files(pid: int) -> dict[str, FileIdentity]:
-    """Identities of the program and libraries that a process has mapped for execution; empty when it is gone."""
+    """Identities of the program and libraries that a process has mapped for execution; empty when it is gone.
+
+    Of more than FILES_LIMIT the lowest and highest addresses count: the program lies first, libc and the loader last.
+    """
     try:
         rows = Path(f"/proc/{pid}/maps").read_text(errors="replace").splitlines()
     except OSError:
@@ -65,6 +67,8 @@ def mapped_files(pid: int) -> dict[str, FileIdentity]:
         if len(fields) < 6 or "x" not in fields[1] or not fields[5].startswith("/") or fields[5] in found:
             continue
         identity = identify(Path(fields[5]))
-        if identity is not None and len(found) < PATHS_LIMIT:
+        if identity is not None:
             found[fields[5]] = identity
-    return found
+    paths = list(found)
+    kept = paths if len(paths) <= FILES_LIMIT else paths[: FILES_LIMIT // 2] + paths[-FILES_LIMIT // 2 :]
+    return {path: found[path] for path in kept}

@@ -8,6 +8,10 @@ from typing import Any
 from backends.records.facts import Facts, FileIdentity, Gpu
 from backends.records.strict import read
 
+FILES_LIMIT = (
+    256  # executables and libraries of one job that a fingerprint names, and that a node is asked about
+)
+
 
 @dataclass(frozen=True)
 class Fingerprint:

@@ -7,6 +7,7 @@ import dataclasses
 from typing import Any, Protocol
 
 from backends.errors import ReprieveError, UsageError
+from backends.records.fingerprint import FILES_LIMIT
 from backends.records.job import Job
 from backends.records.node import Node
 from backends.records.status import NodeStatus
@@ -16,7 +17,6 @@ from console.operations.decide.placement import Candidate, GateAnswer, Placement
 from console.operations.fleet import Fleet
 
 FACTS_S = 15.0
-PATHS_LIMIT = 256  # files whose identity a node tells in one call
 AT_ONCE = 8  # nodes asked at once where it is known which ones answer
 
 Heard = dict[str, tuple[NodeStatus | None, NodeVerdict]]
@@ -45,7 +45,7 @@ async def candidate(
         return Candidate(node.name, verdict.state, verdict.reason, node.pool, None)
     live = frozenset(each.uid for each in status.jobs if each.state not in ENDED)
     files = fingerprint.get("files")
-    paths = sorted(files)[:PATHS_LIMIT] if isinstance(files, dict) else []
+    paths = sorted(files)[:FILES_LIMIT] if isinstance(files, dict) else []
     try:
         facts = await fleet.ask(node, "facts", {"paths": paths}, timeout_s=FACTS_S)
         answer = fleet.gate(fingerprint, facts, force, job.runtime)

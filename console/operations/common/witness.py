@@ -19,9 +19,7 @@ from console.operations.truth import EpochView, LineageView
 
 QUICK_S = 1.5  # a node whose provider says that it ended is not waited for any longer
 STATUS_S = 5.0  # silence proves nothing, so there is no use in waiting long for it ...
-PATIENT_S = (
-    20.0  # ... unless a refusal would follow from it: a loaded node may need this long for a handshake
-)
+PATIENT_S = 12.0  # ... unless a refusal would follow: a loaded node may need that for a handshake
 ENDED = ("stopped", "finished", "failed", "ended_unknown")
 
 

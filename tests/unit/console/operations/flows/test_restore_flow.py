@@ -71,7 +71,7 @@ def test_lost_work_is_never_below_the_truth_with_a_wrong_node_clock(practice: Pr
 def test_nodes_under_load_are_asked_once_more_before_anything_is_refused(practice: Practice) -> None:
     job = practice.running_job("train", "n0")
     for node in practice.nodes.values():
-        node.answers_in_s = 12.0
+        node.answers_in_s = 8.0
     with pytest.raises(NoProofError, match="still runs on n0"):
         one(practice.fleet(), RestoreWish(job))
     practice.reclaim("n0")
