@@ -19,6 +19,9 @@ Handler = Callable[[str, Answer], Answer]
 
 MOST_CALLS = 64  # at once; more are told to come again
 READ_TIMEOUT_S = 30.0
+LAST_ANSWERS_S = (
+    2.0  # how long answers under way are waited for at the end: the one to `shutdown` is one of them
+)
 
 
 @contextlib.contextmanager
@@ -41,6 +44,8 @@ class Server:
         self._handler = handler
         self._path = path
         self._slots = threading.Semaphore(MOST_CALLS)
+        self._under_way = 0
+        self._changed = threading.Condition()
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         path.unlink(missing_ok=True)
         with _address(path) as address:
@@ -53,11 +58,13 @@ class Server:
         threading.Thread(target=self._accept, name="server", daemon=True).start()
 
     def close(self) -> None:
-        """Answer no more."""
+        """Take no more calls, and give those under way a moment for their answers."""
         self._path.unlink(missing_ok=True)
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
+        with self._changed:
+            self._changed.wait_for(lambda: self._under_way == 0, LAST_ANSWERS_S)
 
     def _accept(self) -> None:
         while True:
@@ -65,14 +72,23 @@ class Server:
                 connection, _ = self._socket.accept()
             except OSError:
                 return
+            self._count(1)
             threading.Thread(target=self._serve, args=(connection,), name="call", daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:
-        with connection, contextlib.suppress(OSError):
-            connection.settimeout(READ_TIMEOUT_S)
-            if not _same_user(connection):
-                return
-            connection.sendall(canonical(self._answer(connection)))
+        try:
+            with connection, contextlib.suppress(OSError):
+                connection.settimeout(READ_TIMEOUT_S)
+                if not _same_user(connection):
+                    return
+                connection.sendall(canonical(self._answer(connection)))
+        finally:
+            self._count(-1)
+
+    def _count(self, calls: int) -> None:
+        with self._changed:
+            self._under_way += calls
+            self._changed.notify_all()
 
     def _answer(self, connection: socket.socket) -> Answer:
         if not self._slots.acquire(blocking=False):

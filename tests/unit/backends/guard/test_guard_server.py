@@ -66,6 +66,30 @@ def test_a_long_path_is_no_obstacle(tmp_path: Path) -> None:
     server.close()
 
 
+def test_an_answer_under_way_is_waited_for_at_the_end(tmp_path: Path) -> None:
+    begun, go_on, answers = threading.Event(), threading.Event(), list[dict[str, Any]]()
+
+    def slow(verb: str, document: dict[str, Any]) -> dict[str, Any]:
+        begun.set()
+        go_on.wait(10)
+        done.append(verb)
+        return {"verb": verb}
+
+    done: list[str] = []
+    server = Server(tmp_path / "guard.sock", slow)
+    server.start()
+    caller = threading.Thread(
+        target=lambda: answers.append(call(tmp_path / "guard.sock", "shutdown", {}, 10))
+    )
+    caller.start()
+    assert begun.wait(10)
+    threading.Timer(0.2, go_on.set).start()
+    server.close()
+    assert done == ["shutdown"], "the process would have ended before its answer"
+    caller.join(10)
+    assert answers == [{"verb": "shutdown"}]
+
+
 def test_nobody_there(tmp_path: Path) -> None:
     with pytest.raises(UnreachableError, match="does not answer"):
         call(tmp_path / "guard.sock", "status", {}, 1)
