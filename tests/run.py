@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PARALLEL = ("-n", "2", "--dist", "loadfile")
+BY_FILE = ("-n", "2", "--dist", "loadfile")
+BY_TEST = ("-n", "2", "--dist", "worksteal")  # evens out long tests at the end
 
 
 @dataclass(frozen=True)
@@ -27,10 +28,10 @@ class Tier:
     options: tuple[str, ...] = ()
 
 
-FAST = Tier("fast", "not lab and not slow and not stores and not prove and not gpu and not browser", PARALLEL)
-SLOW = Tier("slow", "slow and not lab and not stores and not prove and not gpu and not browser", PARALLEL)
-STORES = Tier("stores", "stores and not prove")
-LAB = Tier("lab", "lab and not prove and not gpu")
+FAST = Tier("fast", "not lab and not slow and not stores and not prove and not gpu and not browser", BY_FILE)
+SLOW = Tier("slow", "slow and not lab and not stores and not prove and not gpu and not browser", BY_TEST)
+STORES = Tier("stores", "stores and not prove", BY_FILE)
+LAB = Tier("lab", "lab and not prove and not gpu", BY_FILE)
 PROVE = Tier("prove", "prove and not gpu")
 GPU = Tier("gpu", "gpu")
 PLANS = {"quick": (FAST,), "all": (FAST, SLOW, STORES, LAB, GPU), "prove": (PROVE,)}
