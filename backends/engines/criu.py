@@ -25,6 +25,7 @@ from backends.engines.system.sockets import node_conflicts, tree_sockets
 from backends.errors import EngineError
 from backends.records.job import Job
 
+_PORTS_S = 2.0
 LINGER_S = 65.0  # Linux keeps closed connections for 60 s
 
 
@@ -156,9 +157,14 @@ class CriuEngine:
         return spec, made
 
     def _check_ports(self, request: RestoreRequest) -> None:
+        """EngineError when the job's ports stay in use; threads of a process that was killed let go a moment after it."""
         addresses = [str(address) for address in request.details.get("listening", [])]
-        taken, _ = node_conflicts(addresses)
-        if taken and request.scratch is None:
+        if not addresses or request.scratch is not None:
+            return
+        end = self.clock.monotonic() + _PORTS_S
+        while (taken := node_conflicts(addresses)[0]) and self.clock.monotonic() < end:
+            self.clock.sleep(0.05)
+        if taken:
             ports = ", ".join(map(str, sorted(taken)))
             raise EngineError(
                 f"port {ports}, on which job {request.job.name} listens, is in use on this node",

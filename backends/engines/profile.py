@@ -106,17 +106,21 @@ class Options:
 def choose(tree: Tree, sockets: Iterable[Socket]) -> Options:
     """The options for this tree as it is now."""
     held = [d for m in tree.members for d in m.descriptors]
-    watches = any(line.startswith("inotify ") for d in held for line in d.extra.splitlines())
     ghosts = [d.size for d in held if d.deleted and d.kind == "file"]
     largest = max(ghosts, default=0)
     sockets = list(sockets)
     return Options(
         shell_job=tree.root.session != tree.root.pid or bool(outside_terminals(tree)),
         external_unix=any(s.family == "unix" and s.outside_peer and s.datagram for s in sockets),
-        irmap_paths=_watched_places(tree) if watches else (),
+        irmap_paths=_watched_places(tree) if _watches(tree) else (),
         ghost_bytes=max(GHOST_BYTES, 2 * largest),
         own_tcp=among_themselves(sockets),
     )
+
+
+def _watches(tree: Tree) -> bool:
+    held = (d for m in tree.members for d in m.descriptors)
+    return any(line.startswith("inotify ") for d in held for line in d.extra.splitlines())
 
 
 def _watched_places(tree: Tree) -> tuple[str, ...]:
@@ -244,6 +248,11 @@ def _of_members(tree: Tree) -> Iterator[Finding]:
         yield from _of_mappings(member, who)
         for descriptor in member.descriptors:
             yield from _of_descriptor(descriptor, who)
+    if _watches(tree):
+        yield Finding(
+            "ok",
+            "it watches files (inotify): an event that waits unread at a save is lost when that save comes back",
+        )
     if outside := outside_terminals(tree):
         yield Finding(
             "ok", f"it holds the terminal {', '.join(sorted(outside))}: it comes back on a new one, in a log"

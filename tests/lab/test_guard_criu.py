@@ -82,10 +82,10 @@ def test_started_saved_lost_and_back_with_the_same_digest(
     assert (bench.home / "DONE").read_text() == expected_digest(400)
 
 
-def test_three_saves_of_a_chain_each_come_back(make_node: Make, fleet: Fleet, tmp_path: Path) -> None:
+def test_three_saves_of_a_chain_each_come_back(make_node: Make, job_fleet: Fleet, tmp_path: Path) -> None:
     first, second = make_node("a"), make_node("b")
-    bench, job = job_of(fleet, tmp_path / "home", 300, interval_s=600.0)
-    answer = first.call("start", request=request(), job=job, grant=fleet.genesis(first.guard))
+    bench, job = job_of(job_fleet, tmp_path / "home", 300, interval_s=600.0)
+    answer = first.call("start", request=request(), job=job, grant=job_fleet.genesis(first.guard))
     wait_for("the first save", lambda: first.checkpoint() == "1.1", 60)
     saves = ["1.1", "1.2", "1.3"]
     for checkpoint in saves[1:]:
@@ -93,22 +93,22 @@ def test_three_saves_of_a_chain_each_come_back(make_node: Make, fleet: Fleet, tm
         wait_for("the job goes on", partial(_longer, bench, begun), 20)
         saved = first.call("save", request=request(), job="count", wait_s=60)
         assert (saved["state"], saved["checkpoint"]) == ("saved", checkpoint), saved
-    store, key = open_store(fleet.url), fleet.job_key
-    manifests = [load_manifest(store, fleet.uid, CheckpointId.parse(name), key) for name in saves]
+    store, key = open_store(job_fleet.url), job_fleet.job_key
+    manifests = [load_manifest(store, job_fleet.uid, CheckpointId.parse(name), key) for name in saves]
     assert [manifest.parent for manifest in manifests] == [None, "1.1", "1.1"]
     stored = [sum(pack.size for pack in manifest.packs) for manifest in manifests]
     assert max(stored[1:]) < stored[0] / 2, stored
     os.kill(answer["job"]["pid"], signal.SIGKILL)
     wait_for("its end is seen", lambda: first.state() in ("failed", "ended_unknown"))
-    full = make_full(store, fleet.uid, CheckpointId(1, 3), key, lambda: False)
+    full = make_full(store, job_fleet.uid, CheckpointId(1, 3), key, lambda: False)
     assert full is not None
     assert full.parent is None
     for checkpoint in saves:
         if checkpoint == "1.3":  # it stands without the others now
-            for info in list_job(store, fleet.uid).data[CheckpointId(1, 1)]:
+            for info in list_job(store, job_fleet.uid).data[CheckpointId(1, 1)]:
                 store.delete(info.key)
         (bench.home / "DONE").unlink(missing_ok=True)
-        grant = fleet.next_epoch(second.guard, checkpoint)
+        grant = job_fleet.next_epoch(second.guard, checkpoint)
         order = {"job": job, "checkpoint": checkpoint, "grant": grant}
         answer = second.call("restore", request=request(), **order, wait_s=60)
         assert answer["state"] == "restored", answer

@@ -13,7 +13,16 @@ from backends.ledger.records import Word
 from backends.records.job import Job
 from backends.records.node import Node
 from backends.records.status import JobStatus, NodeStatus
-from console.operations.decide.loss import GuardWord, Limits, NodeVerdict, Proof, Witness, judge_node, prove
+from console.operations.decide.loss import (
+    GuardWord,
+    Limits,
+    NodeVerdict,
+    Proof,
+    Witness,
+    judge_node,
+    judge_unanswered,
+    prove,
+)
 from console.operations.fleet import Fleet
 from console.operations.truth import EpochView, LineageView
 
@@ -76,8 +85,9 @@ async def ask_node(
     except (DamagedError, NotInstalledError, CredentialsError) as error:
         return None, judge_node(Witness(None, True, None, node.cordoned, error.message), limits or Limits())
     except ReprieveError:
+        silence = None if seen is None else max(0.0, fleet.clock.wall() - seen.seen_at)
         cloud = cloud or await fleet.instance(node)
-        return None, judge_node(Witness(silence, False, cloud, node.cordoned), limits or Limits())
+        return None, judge_unanswered(Witness(silence, False, cloud, node.cordoned), limits or Limits())
     finally:
         asking.cancel()
     return status, judge_node(Witness(0.0, True, None, node.cordoned), limits or Limits())

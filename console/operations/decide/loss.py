@@ -80,9 +80,7 @@ def judge_node(witness: Witness, limits: Limits) -> NodeVerdict:
     if cloud is not None and cloud.state in ("terminated", "stopped"):
         detail = f"the provider says {cloud.state} ({cloud.reason or 'no reason given'}) and the node does not answer"
         return NodeVerdict("lost", detail, Proof("cloud", detail, cloud.source, cloud.asked_at))
-    said = "no provider can be asked" if cloud is None else f"the provider says {cloud.state}"
-    if cloud is not None and cloud.state == "unknown" and cloud.reason:
-        said += f" ({cloud.reason})"
+    said = _said(cloud)
     if witness.silence_s is None:
         return NodeVerdict("unreachable", f"no answer of it is on record; {said}")
     if witness.silence_s >= limits.unreachable_s:
@@ -90,6 +88,23 @@ def judge_node(witness: Witness, limits: Limits) -> NodeVerdict:
     if witness.silence_s >= limits.late_s:
         return NodeVerdict("late", f"silent for {witness.silence_s:.0f} s; {said}")
     return NodeVerdict("cordoned", "cordoned by the operator") if witness.cordoned else NodeVerdict("ok")
+
+
+def judge_unanswered(witness: Witness, limits: Limits) -> NodeVerdict:
+    """As `judge_node`, for a node that was asked just now in vain: late at best, however short its silence."""
+    verdict = judge_node(witness, limits)
+    if verdict.state not in ("ok", "cordoned"):
+        return verdict
+    return NodeVerdict(
+        "late", f"no answer now, {witness.silence_s:.0f} s after the last one; {_said(witness.cloud)}"
+    )
+
+
+def _said(cloud: InstanceState | None) -> str:
+    if cloud is None:
+        return "no provider can be asked"
+    why = f" ({cloud.reason})" if cloud.state == "unknown" and cloud.reason else ""
+    return f"the provider says {cloud.state}{why}"
 
 
 def job_state_on_silence(verdict: NodeVerdict, silence_s: float | None, limits: Limits) -> str | None:

@@ -75,6 +75,11 @@ def test_an_attached_job_is_restarted_with_its_own_command_line() -> None:
         (held(3, "anonymous", "anon_inode:[userfaultfd]"), "self_save_only", "userfaultfd"),
         (held(3, "anonymous", "anon_inode:[eventpoll]"), "ok", ""),
         (held(3, "anonymous", "anon_inode:inotify"), "ok", ""),
+        (
+            held(3, "anonymous", "anon_inode:inotify", extra="inotify wd:1 ino:2"),
+            "ok",
+            "waits unread at a save is lost",
+        ),
         (held(1, "pipe", "pipe:[9]", flags=1, inode=9), "needs_restart", "output is a pipe"),
     ],
 )

@@ -15,6 +15,7 @@ from console.operations.decide.loss import (
     Witness,
     job_state_on_silence,
     judge_node,
+    judge_unanswered,
     prove,
     why_no_proof,
 )
@@ -98,3 +99,13 @@ def test_a_silent_job_waits_for_proof_in_the_end() -> None:
     assert job_state_on_silence(verdict, None, LIMITS) == "waiting_proof"
     assert job_state_on_silence(LOST, 1, LIMITS) == "waiting_capacity"
     assert job_state_on_silence(NodeVerdict("late"), 12, LIMITS) is None
+
+
+def test_a_node_asked_in_vain_is_late_at_best_and_says_why() -> None:
+    running = InstanceState("running", "", "2026-01-01T00:00:00Z", "aws")
+    verdict = judge_unanswered(Witness(3.0, False, running), Limits())
+    assert (verdict.state, verdict.proof) == ("late", None)
+    assert verdict.reason == "no answer now, 3 s after the last one; the provider says running"
+    gone = InstanceState("terminated", "spot", "2026-01-01T00:00:00Z", "aws")
+    assert judge_unanswered(Witness(3.0, False, gone), Limits()).state == "lost"
+    assert judge_unanswered(Witness(300.0, False, running), Limits()).state == "unreachable"
