@@ -19,7 +19,7 @@ class Asked:
     body: str
 
 
-Reply = tuple[int, str, str]  # status, content type, body
+Reply = tuple[int, str, str]  # status, content type (of a redirect: where to), body
 Answer = Callable[[Asked], Reply]
 
 
@@ -37,7 +37,7 @@ def serving(answer: Answer) -> Iterator[str]:
             asked = Asked(self.command, self.path, headers, self.rfile.read(size).decode())
             status, kind, body = answer(asked)
             self.send_response(status)
-            self.send_header("Content-Type", kind)
+            self.send_header("Location" if 300 <= status < 400 else "Content-Type", kind)
             self.send_header("Content-Length", str(len(body.encode())))
             self.end_headers()
             self.wfile.write(body.encode())

@@ -6,18 +6,16 @@ hour. Nobody says which is right, so no rate follows from it unless the user cho
 
 from __future__ import annotations
 
-import http.client
 import json
-import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 from typing import Any
 
 from backends.clean import clean
+from backends.clouds.azure.http import ask, read
 from backends.clouds.figures import Figure
-from backends.errors import CredentialsError, DamagedError, ReprieveError, UnreachableError, UsageError
-from backends.records.strict import FEED_LIMIT, loads
+from backends.errors import DamagedError, UsageError
 
 DEFAULT_URL = "https://management.azure.com"
 TOKEN_VARIABLE = "AZURE_ACCESS_TOKEN"  # as printed by `az account get-access-token`
@@ -27,7 +25,6 @@ QUERY = (
     "| project skuName = tostring(sku.name), location, spotEvictionRate = tostring(properties.evictionRate)"
 )
 PAGES_LIMIT = 200
-TIMEOUT_S = 30.0
 
 
 def parse(data: bytes, source: str) -> tuple[Figure, ...]:
@@ -36,14 +33,7 @@ def parse(data: bytes, source: str) -> tuple[Figure, ...]:
     Raises:
         DamagedError: it is neither.
     """
-    return tuple(_figures(_document(data), source))
-
-
-def _document(data: bytes) -> dict[str, Any]:
-    try:
-        return loads(data, what="Azure eviction rates", limit=FEED_LIMIT)
-    except ReprieveError as error:
-        raise DamagedError(error.message) from None
+    return tuple(_figures(read(data, "Azure eviction rates"), source))
 
 
 def _figures(document: dict[str, Any], source: str) -> Iterator[Figure]:
@@ -77,7 +67,7 @@ def fetch(url: str, token: str) -> tuple[Figure, ...]:
     found: list[Figure] = []
     skip, seen = "", set[str]()
     while True:
-        document = _document(_ask(url, token, skip))
+        document = _ask(url, token, skip)
         found += _figures(document, urllib.parse.urlsplit(url).netloc)
         following = document.get("$skipToken")
         if not isinstance(following, str) or not following:
@@ -88,7 +78,7 @@ def fetch(url: str, token: str) -> tuple[Figure, ...]:
         skip = following
 
 
-def _ask(url: str, token: str, skip: str) -> bytes:
+def _ask(url: str, token: str, skip: str) -> dict[str, Any]:
     body = {"query": QUERY, **({"options": {"$skipToken": skip}} if skip else {})}
     request = urllib.request.Request(  # noqa: S310 - checked by fetch
         f"{url}/providers/Microsoft.ResourceGraph/resources?api-version=2021-03-01",
@@ -100,17 +90,5 @@ def _ask(url: str, token: str, skip: str) -> bytes:
         },
         method="POST",
     )
-    try:
-        with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:  # noqa: S310 - checked by fetch
-            raw: bytes = answer.read(FEED_LIMIT + 1)
-            return raw
-    except urllib.error.HTTPError as error:
-        if error.code in (401, 403):
-            raise CredentialsError(
-                f"Azure Resource Graph: the token is refused ({error.code})",
-                hint="it lasts an hour: `az account get-access-token`",
-            ) from None
-        raise UnreachableError(f"Azure Resource Graph: the server answered {error.code}") from None
-    except (OSError, http.client.HTTPException, ValueError) as error:
-        reason = clean(getattr(error, "reason", error), limit=120)
-        raise UnreachableError(f"Azure Resource Graph: no answer ({reason})") from None
+    hint = "it lasts an hour: `az account get-access-token`"
+    return ask(request, "Azure Resource Graph", denied_hint=hint)

@@ -6,20 +6,17 @@ Source: "Azure Retail Prices overview" (learn.microsoft.com). Values of the filt
 
 from __future__ import annotations
 
-import http.client
-import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from backends.clean import clean
+from backends.clouds.azure.http import ask
 from backends.clouds.prices import Price, newest
-from backends.errors import DamagedError, ReprieveError, UnreachableError, UsageError
-from backends.records.strict import FEED_LIMIT, loads
+from backends.errors import DamagedError, UsageError
 
 DEFAULT_URL = "https://prices.azure.com/api/retail/prices"
-TIMEOUT_S = 20.0
 PAGES_LIMIT = 200
 
 
@@ -73,19 +70,7 @@ def _page(address: str) -> dict[str, Any]:
     if not address.startswith(("http://", "https://")):
         raise UsageError(f"{clean(address, limit=80)!r}: an http(s) address is expected")
     request = urllib.request.Request(address, headers={"User-Agent": "reprieve"})  # noqa: S310 - checked above
-    try:
-        with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:  # noqa: S310 - checked above
-            body = answer.read(FEED_LIMIT + 1)
-    except urllib.error.HTTPError as error:
-        hint = "try again in a minute" if error.code in (429, 503) else None
-        raise UnreachableError(f"Azure retail prices: the server answered {error.code}", hint=hint) from None
-    except (OSError, http.client.HTTPException, ValueError) as error:
-        reason = clean(getattr(error, "reason", error), limit=120)
-        raise UnreachableError(f"Azure retail prices: no answer ({reason})") from None
-    try:
-        return loads(body, what="Azure retail prices", limit=FEED_LIMIT)
-    except ReprieveError as error:
-        raise DamagedError(error.message) from None
+    return ask(request, "Azure retail prices")
 
 
 def _price(row: dict[str, Any], region: str, kind: str) -> Price | None:

@@ -75,6 +75,22 @@ def test_refusals(reply: Reply, error: type[ReprieveError]) -> None:
     assert "TOKEN" not in caught.value.message.replace("AZURE_ACCESS_TOKEN", "")
 
 
+def test_a_redirect_does_not_carry_the_token_along() -> None:
+    elsewhere: list[Asked] = []
+
+    def note(asked: Asked) -> Reply:
+        elsewhere.append(asked)
+        return 200, "application/json", "{}"
+
+    with (
+        serving(note) as other,
+        serving(lambda asked: (302, f"{other}/steal", "")) as url,
+        pytest.raises(UnreachableError, match="302"),
+    ):
+        eviction.fetch(url, "TOKEN")
+    assert elsewhere == []
+
+
 def test_a_token_is_sent_to_https_only_and_must_be_one() -> None:
     with pytest.raises(UsageError, match="https"):
         eviction.fetch("http://example.org", "TOKEN")
