@@ -5,6 +5,7 @@ Figures are expectations, per node, in hours; None is unknown or infinite and th
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from planner.plan import parts, reasons
@@ -52,7 +53,15 @@ def bill_of(inputs: PlanInputs, rates: Rates, tau: float | None) -> Bill:
     """The plan's bill at τ, from r or from the rate that won."""
     if rates.top is None and inputs.reclaims is not None:
         return bill_of_reclaims(inputs, inputs.reclaims, tau)
-    return bill_at(inputs, rates.top or 0.0, tau)
+    bill = bill_at(inputs, rates.top or 0.0, tau)
+    if inputs.no_resume and inputs.lifetime is not None:
+        from planner.lives.laws import parse_law
+
+        if math.isinf(
+            parse_law(inputs.lifetime).no_resume(inputs.hours).expected_hours
+        ):  # no life is that long
+            return bill._replace(billed_hours=math.inf, reclaims=math.inf)
+    return bill
 
 
 def bill_and_choice(inputs: PlanInputs) -> tuple[Bill, Choice | None, Rates]:

@@ -167,9 +167,9 @@ class NoResume(NamedTuple):
 
 def no_resume(hours: float, rate_per_hour: float) -> NoResume:
     """Expected time without a resume under memoryless reclaims; H at λ = 0."""
-    if rate_per_hour == 0:
-        return NoResume(hours, math.log10(hours), 1.0, 1.0)
     x = rate_per_hour * hours
+    if x == 0:  # no reclaims, or λH below the smallest double
+        return NoResume(hours, math.log10(hours), 1.0, 1.0)
     return NoResume(
         expm1(x) / rate_per_hour, log10_expm1(x) - math.log10(rate_per_hour), math.exp(-x), exp(x)
     )

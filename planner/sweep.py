@@ -65,7 +65,7 @@ def parse_axis(text: str, parse: Parse) -> Axis:
         )
     low, dots, rest = values.partition("..")
     if not dots:
-        found = tuple(parse(name, part) for part in values.split(",") if part.strip())
+        found = tuple(parse(name, part) for part in values.split(",") if values.strip())
         if not found:
             raise PlanError(f"--grid {text[:60]!r} has no value: an empty grid has no answer")
         return Axis(name, _whole(name, found, text))

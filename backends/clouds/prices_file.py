@@ -58,5 +58,12 @@ def _rows(reader: csv.DictReader[str], shown: str) -> Prices:
                 f"prices {shown}:{reader.line_num}: usd_per_hour is {clean(text, limit=40)!r}; more than 0 is expected"
             )
         system = (row.get("os") or "linux").strip().lower()
-        prices[(row["region"] or "").strip(), (row["instance_type"] or "").strip(), system] = price
+        key = ((row["region"] or "").strip(), (row["instance_type"] or "").strip(), system)
+        if not all(key):
+            raise UsageError(f"prices {shown}:{reader.line_num}: a region and an instance type are expected")
+        if prices.setdefault(key, price) != price:
+            raise UsageError(
+                f"prices {shown}:{reader.line_num}: {clean(' '.join(key), limit=80)} has two prices, "
+                f"{prices[key]:g} and {price:g}"
+            )
     return prices

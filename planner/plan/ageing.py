@@ -35,31 +35,29 @@ def lifetime_part(inputs: PlanInputs, bill: Bill) -> tuple[dict[str, Any], list[
         )
     save, restore = inputs.save_hours, inputs.effective_restore_hours
     if save and restore is not None and not inputs.no_resume:
-        found = _schedule(inputs, law, save, restore)
+        found, words = _schedule(inputs, law, save, restore)
         part |= found
-        said.append(
-            "with lifetimes that depend on age a fixed interval is not optimal: save by the schedule under `lifetime`; "
-            "the other figures take reclaims as memoryless"
-            if found
-            else "on such lifetimes no schedule of saves brings the job to its end"
-        )
+        said.append(words)
     return part, said
 
 
-def _schedule(inputs: PlanInputs, law: Law, save: float, restore: float) -> dict[str, Any]:
-    """The schedule's fields; empty where there is none."""
+def _schedule(inputs: PlanInputs, law: Law, save: float, restore: float) -> tuple[dict[str, Any], str]:
+    """The schedule's fields, empty where there is none, and what to say of it."""
     from planner.lives.schedule import age_aware
 
     try:
         found = age_aware(law, inputs.hours, save, restore + inputs.upload_hours)
     except ValueError:
-        return {}
+        return {}, "a save or a restore costs more than the work itself: do not save"
     if finite(found.expected_billed_hours) is None:
-        return {}
+        return {}, "on such lifetimes no schedule of saves brings the job to its end"
     steps = [{"age_hours": age, "work_hours": work} for age, work in found.steps[:SHOWN]]
     return {
         "expected_billed_hours": found.expected_billed_hours,
         "fixed_interval_hours": found.fixed_interval_hours,
         "fixed_expected_billed_hours": finite(found.fixed_expected_billed_hours),
         "schedule": steps,
-    }
+    }, (
+        "with lifetimes that depend on age a fixed interval is not optimal: save by the schedule under `lifetime`; "
+        "the other figures take reclaims as memoryless"
+    )

@@ -131,7 +131,7 @@ SPARK_HOURS = 1e-12  # 4 ns: a duration below it is none
 _RANGES: dict[str, tuple[float, bool, float, bool]] = {
     "hours": (0, False, _AGES, True),
     "discount": (-1e6, True, 1, False),
-    "spot_price": (0, True, 1e9, True),
+    "spot_price": (0, False, 1e9, True),
     "on_demand_price": (0, False, 1e9, True),
     "reclaims": (0, True, 1e12, True),
     "rate": (0, True, 1e9, True),
@@ -186,6 +186,11 @@ def check(inputs: PlanInputs) -> PlanInputs:
     check_ranges(settled, tuple(_RANGES))
     _check_twice(settled)
     _check_missing(settled)
+    if not settled.d < 1:
+        raise PlanError(
+            f"--spot-price {settled.spot_price:g} against --on-demand-price {settled.on_demand_price:g}: "
+            "the discount must be less than 1"
+        )
     return settled
 
 

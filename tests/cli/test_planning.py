@@ -89,6 +89,7 @@ def test_a_million_cells_are_written_whole(tmp_path: Path) -> None:
         (("--grid", "rate=-1,1"), "--rate"), (("--grid", "hours=nan"), "--grid hours"), ((), "--grid"),
         (("--grid", "rate=0.1", "--rate", "0.2"), "twice"), (("--grid", "rate=0.1", "--on", "dask://h:1"), "-o csv"),
         (("--grid", "rate=0.1", "--on", "http://h", "-o", "csv"), "dask://HOST:PORT"),
+        (("--grid", "rate=0.1", "--workers", "-1"), "--workers is -1"), (("--grid", "rate=0.1,,0.2"), "--grid rate"),
     ],
 )  # fmt: skip
 def test_sweeps_that_are_refused_in_one_line(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
@@ -197,7 +198,8 @@ def test_pools_ranked_for_a_job(tmp_path: Path) -> None:
     [
         (("--gpu", "H900:8"), "MODEL:N"), (("--gpu", "H100:0"), "MODEL:N"), (("--providers", "mars"), "aws, azure, gcp"),
         (("--hours", "24"), "what does a reclaim cost"), (("--prices", "/nowhere.csv"), "cannot be read"),
-        (("--hours", "0", "--lost", "1m"), "--hours"),
+        (("--hours", "0", "--lost", "1m"), "--hours"), (("--limit", "0"), "--limit is 0"), (("--max-band", "2"), "--max-band is 2"),
+        (("--by", "deadline"), "give --job"),
     ],
 )  # fmt: skip
 def test_lists_of_pools_that_are_refused(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
@@ -208,7 +210,8 @@ def test_lists_of_pools_that_are_refused(tmp_path: Path, words: tuple[str, ...],
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("region,usd_per_hour\n", "instance_type"), ("region,instance_type,usd_per_hour\na,b,0\n", ":2:"),
+    [("region,usd_per_hour\n", "instance_type"), ("region,instance_type,usd_per_hour\na,b,1\na,b,2\n", "two prices"),
+     ("region,instance_type,usd_per_hour\n,b,1\n", "a region"), ("region,instance_type,usd_per_hour\na,b,0\n", ":2:"),
      ("region,instance_type,usd_per_hour\na,b,nan\n", "more than 0"), ("region,instance_type,usd_per_hour\na,b,\x1b[31m\n", "x1b")],
 )  # fmt: skip
 def test_price_files_that_are_wrong_name_file_and_line(tmp_path: Path, text: str, said: str) -> None:

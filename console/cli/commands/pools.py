@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +45,7 @@ def list_pools(invocation: Invocation) -> int:
     """Print the pools asked for, ranked when a job is described."""
     typed = invocation.arguments
     system = typed["os"] or "linux"
+    _check_numbers(typed)
     providers = _providers(typed["providers"])
     wall = invocation.clock.wall()
     priced, fetched = pulled(Path(invocation.context.cache), providers, typed["region"], system)
@@ -54,8 +56,8 @@ def list_pools(invocation: Invocation) -> int:
         age = max(0.0, wall - parse_utc(found.fetched_at))
         prices = read_prices(Path(typed["prices"])) if typed["prices"] is not None else None
         items = [pool_document(pool, found, age, prices) for pool in _kept(invocation, found, system)]
-        if not items and found.pools:
-            invocation.say(f"no pool matches; {len(found.pools)} pools are in {found.source}")
+        if not items:
+            invocation.say(f"no pool matches; {len(found.pools)} pools for {system} are in {found.source}")
     for name in providers:
         if name == "aws":
             continue
@@ -80,6 +82,17 @@ def list_pools(invocation: Invocation) -> int:
             f"({found.snapshot_basis}: the data may be older)"
         )
     return 0
+
+
+def _check_numbers(typed: Mapping[str, Any]) -> None:
+    if typed["limit"] is not None and typed["limit"] < 1:
+        raise UsageError(f"--limit is {typed['limit']}; at least 1 is expected")
+    if typed["max_band"] is not None and not 0 <= typed["max_band"] <= 1:
+        raise UsageError(
+            f"--max-band is {typed['max_band']:g}; a share from 0 to 1, such as 10%, is expected"
+        )
+    if typed["by"] is not None and typed["hours"] is None and typed["job"] is None:
+        raise UsageError("--by ranks pools for a job: give --job, or --hours with the rest of one")
 
 
 def _providers(text: str | None) -> list[str]:

@@ -52,13 +52,15 @@ def _refuse_both(inputs: PlanInputs, grid: Grid) -> None:
 
 
 def _print(invocation: Invocation, inputs: PlanInputs, grid: Grid) -> None:
-    cluster = invocation.arguments["on"]
+    cluster, workers = invocation.arguments["on"], invocation.arguments["workers"]
+    if workers is not None and workers < 1:
+        raise UsageError(f"--workers is {workers}; at least 1 is expected")
     if cluster is not None:
         _on_cluster(invocation, inputs, grid, cluster)
         return
     from planner.arrays.run import run as blocks
 
-    found = blocks(inputs, grid, workers=invocation.arguments["workers"])
+    found = blocks(inputs, grid, workers=workers)
     if invocation.output == "csv":
         _csv(invocation, found)
     elif invocation.output == "ndjson":

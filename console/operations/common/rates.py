@@ -42,9 +42,27 @@ def rate_of(
     }
 
 
-def reclaims_of(reclaims: Iterable[Reclaim], nodes: set[str]) -> int:
-    """How many reclaims of the provider hit these nodes."""
-    return sum(1 for each in reclaims if each.cause == "reclaim" and each.from_node in nodes)
+SAME_LOSS_S = 600.0  # losses of one node's jobs within this time are one reclaim of that node
+
+
+def reclaims_of(reclaims: Iterable[Reclaim], nodes: set[str], pool: str | None = None) -> int:
+    """How many reclaims of the provider hit these nodes, or machines of `pool`, whatever became of their jobs.
+
+    A reclaim is of a node: jobs lost together count once, and so does a job whose first tries to come back failed.
+    """
+    hit = [
+        r for r in reclaims if r.cause == "reclaim" and (r.from_node in nodes or (pool and r.pool == pool))
+    ]
+    counted: dict[str | None, float] = {}  # node → when its last counted loss was
+    failed: set[tuple[str, str | None]] = set()  # jobs whose loss is counted and that are not back yet
+    count = 0
+    for each in sorted(hit, key=lambda r: r.at):
+        who, last = (each.uid, each.from_node), counted.get(each.from_node)
+        if who not in failed and (last is None or each.at - last > SAME_LOSS_S):
+            count += 1
+            counted[each.from_node] = each.at
+        failed = failed - {who} if each.outcome == "restored" else failed | {who}
+    return count
 
 
 def job_rate(fleet: Fleet, job: Job) -> dict[str, Any] | None:
@@ -56,7 +74,7 @@ def job_rate(fleet: Fleet, job: Job) -> dict[str, Any] | None:
     here = {name for name, node in nodes.items() if node.pool == pool}
     hours = fleet.ledger.observed_hours().get(pool, 0.0)
     band, words = _published(fleet, pool)
-    return rate_of(band, hours, reclaims_of(fleet.ledger.reclaims(), here), words)
+    return rate_of(band, hours, reclaims_of(fleet.ledger.reclaims(), here, pool), words)
 
 
 def _published(fleet: Fleet, pool: str) -> tuple[tuple[float, float] | None, str]:

@@ -9,6 +9,7 @@ from backends.clock import parse_utc
 from backends.errors import UsageError
 from backends.inventory.load import load
 from backends.ledger.open import FILE, open_ledger
+from console.operations.common.rates import reclaims_of
 
 if TYPE_CHECKING:
     from backends.clock import Clock
@@ -102,11 +103,5 @@ def _history(ledger: Ledger, fleet: Inventory, pool: str | None, typed: Values) 
     if not hours or any(key in typed for key in RATES if key != "band"):
         return {}, ""
     here = {name for name, node in fleet.nodes.items() if node.pool == pool}
-    count = sum(
-        1
-        for each in ledger.reclaims()
-        if each.cause == "reclaim"
-        and each.outcome == "restored"
-        and (each.pool == pool or each.from_node in here)
-    )
+    count = reclaims_of(ledger.reclaims(), here, pool)
     return {"history_node_hours": hours, "history_reclaims": count}, f"ledger: own history of pool {pool}"

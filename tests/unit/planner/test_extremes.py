@@ -85,3 +85,36 @@ def test_the_deviation_where_one_less_lambda_l_is_below_a_rounding_error() -> No
     plan = evaluate(PlanInputs(hours=1e-12, discount=0.0, reclaims=88.0, lost=63.0))
     # (L + w) √r billed/H, worked by hand: 63 · √88 · 5544/1e-12
     assert plan["makespan"]["wall_deviation_hours"] == pytest.approx(63 * 88**0.5 * 5544e12, rel=1e-12)
+
+
+def test_prices_whose_discount_rounds_to_one_are_refused() -> None:
+    with pytest.raises(PlanError, match="discount must be less than 1"):
+        evaluate(PlanInputs(hours=24.0, spot_price=1e-300, on_demand_price=10.0, rate=0.1, lost=0.1))
+    with pytest.raises(PlanError, match="--spot-price is 0"):
+        evaluate(PlanInputs(hours=24.0, spot_price=0.0, on_demand_price=10.0, rate=0.1, lost=0.1))
+
+
+def test_a_rate_whose_product_with_the_hours_vanishes_is_none() -> None:
+    plan = evaluate(PlanInputs(hours=1e-12, discount=0.7, rate=5e-324, no_resume=True))
+    assert (plan["billed_hours"], plan["verdict"]) == (1e-12, "pays")
+
+
+def test_without_a_resume_a_job_longer_than_any_life_never_finishes() -> None:
+    bathtub = "bathtub:.45,1,.8,24"
+    plan = evaluate(PlanInputs(hours=48.0, discount=0.95, lifetime=bathtub, no_resume=True))
+    assert (plan["verdict"], plan["billed_hours"], plan["saving_fraction"]) == ("never_finishes", None, None)
+    plan = evaluate(PlanInputs(hours=12.0, discount=0.95, lifetime=bathtub, no_resume=True))
+    assert plan["verdict"] == "pays"
+
+
+def test_saves_dearer_than_the_work_are_not_called_hopeless() -> None:
+    values = {
+        "hours": 23.0,
+        "discount": 0.95,
+        "lifetime": "bathtub:.45,1,.8,24",
+        "checkpoint_cost": 30.0,
+        "restore": 0.1,
+    }
+    warnings = evaluate(PlanInputs(**values))["warnings"]  # type: ignore[arg-type]  # test data
+    assert any("do not save" in text for text in warnings)
+    assert not any("no schedule" in text for text in warnings)

@@ -10,12 +10,33 @@ import pytest
 from backends.clouds.aws import advisor_cache
 from backends.clouds.aws.advisor import AdvisorPool, Band, Feed
 from backends.fakes.clock import run
-from console.operations.common.rates import job_rate, rate_of, tell_rate
+from backends.ledger.records import Reclaim
+from console.operations.common.rates import job_rate, rate_of, reclaims_of, tell_rate
 from console.operations.flows.upkeep import Upkeep
 from planner.hazards import rate_of_share
 from tests.support.operations import Practice
 
 POOL = "aws/us-east-1/p5.48xlarge/linux"
+
+
+def loss(uid: str, node: str, at: float, outcome: str = "restored", cause: str = "reclaim") -> Reclaim:
+    return Reclaim(
+        f"{uid}/{at}/{outcome}", at, uid, uid, node, None, None, None, None, None, None, None, None, None,
+        cause=cause, outcome=outcome, pool=POOL,
+    )  # fmt: skip
+
+
+def test_a_reclaim_is_of_a_node_whatever_became_of_its_jobs() -> None:
+    together = [loss("a", "n1", 100.0), loss("b", "n1", 102.0)]
+    assert reclaims_of(together, {"n1"}) == 1
+    failed_then_back = [loss("a", "n1", 100.0, "failed"), loss("a", "n1", 5000.0)]
+    assert reclaims_of(failed_then_back, {"n1"}) == 1
+    never_back = [loss("a", f"n{number}", 100.0 * number, "failed") for number in range(5)]
+    assert reclaims_of(never_back, set(), POOL) == 5
+    twice = [loss("a", "n1", 100.0), loss("a", "n1", 9000.0)]
+    assert reclaims_of(twice, {"n1"}) == 2
+    assert reclaims_of([loss("a", "n1", 1.0, cause="move")], {"n1"}) == 0
+    assert reclaims_of([loss("a", "n1", 1.0)], {"n2"}, "another/pool") == 0
 
 
 def test_nothing_known_is_no_rate() -> None:
