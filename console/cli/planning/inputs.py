@@ -50,6 +50,10 @@ def inputs_of(invocation: Invocation, axes: tuple[str, ...] = ()) -> PlanInputs:
         known = of_job(invocation.context, invocation.clock, typed["job"], values)
         values, sources = {**known.values, **values}, {**known.sources, **sources}
         pool = pool or known.pool
+    if typed.get("feed") is not None and pool is None:
+        raise UsageError(
+            "--feed goes with --pool, or with --job whose node is in a pool: nothing else is looked up in it"
+        )
     if "hours" not in values and "hours" not in axes:
         raise UsageError(
             f"reprieve {invocation.words} needs --hours HOURS: useful work of the job, or --job NAME"
