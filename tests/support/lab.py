@@ -77,12 +77,11 @@ class Lab:
         """One verb of the practice daemon."""
         return self.running.client.call(verb, **fields)
 
-    def start(self, name: str, host: str, *options: str, pause_s: float = 0.05) -> None:
+    def start(
+        self, name: str, host: str, *options: str, pause_s: float = 0.05, steps: int = 1_000_000
+    ) -> None:
         """Start the example training job in a small form, under guard, with one good save behind it."""
-        line = [
-            sys.executable, str(ROOT / "examples" / "train.py"), "--steps", "1000000", "--state-mib", "5",
-            "--step-seconds", str(pause_s), "--directory", f"/data/{name}",
-        ]  # fmt: skip
+        line = [*training(steps), "--step-seconds", str(pause_s), "--directory", f"/data/{name}"]
         self.cli(
             "jobs", "run", name, "--node", host, "--engine", "criu", "--files", f"/data/{name}",
             *options, "--yes", "--", *line,
@@ -129,6 +128,12 @@ class Lab:
         """Wait until the job makes progress."""
         before = self.steps(name)
         until(f"{name} goes on", lambda: self.steps(name) > before + 2, seconds)
+
+
+def training(steps: int) -> list[str]:
+    """The example training job in a small form; its directory and its pause are still to be said."""
+    script = str(ROOT / "examples" / "train.py")
+    return [sys.executable, script, "--steps", str(steps), "--state-mib", "5"]
 
 
 def state_of(entry: Path) -> str:
