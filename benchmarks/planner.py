@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.common import interleaved_s, median_s, ratio, report
+from benchmarks.startup import plan_against_parser
 from planner.arrays import closed
 from planner.arrays.law import makespan_law
 from planner.makespan import deviation, expected_makespan, exposures
@@ -83,6 +84,7 @@ def main() -> None:
     # Runs that a Monte Carlo needs to know p to the lattice's own error, about 2e-6.
     needed = 0.25 / (2e-6) ** 2
     copy_s, whole_s, blocks_s = sweep_s()
+    starts = plan_against_parser()
     figures = {
         "copy_1e6_scenarios_ms": copy_s * 1e3,
         "compute_1e6_scenarios_at_once_ms": whole_s * 1e3,
@@ -101,6 +103,7 @@ def main() -> None:
         "distribution_over_5ms": ratio(law_s / 5e-3, 1.0),
         "monte_carlo_over_exact_at_equal_accuracy": ratio(runs_s * needed / RUNS / law_s, 20.0, "higher"),
         "sweep_1e6_over_copy": ratio(blocks_s / copy_s, 2.5),
+        "plan_over_parser": ratio(starts["plan"] / starts["parser"], 1.6),
         "monte_carlo_1e6_over_exact": ratio(4 * runs_s / law_s, 20.0, "higher"),
     }
     report("planner", figures, ratios, ("numpy",))

@@ -25,17 +25,24 @@ def process(*argv: str) -> Callable[[], object]:
     return lambda: subprocess.run(words, env=environ, stdout=quiet, stderr=quiet, check=False)
 
 
+ENTRY = "from console.cli.main import main; main()"
+
+
+def plan_against_parser() -> dict[str, float]:
+    """Seconds of one `plan`, and of a process that builds the same parser and exits, in turn."""
+    return interleaved_s({"parser": process("-c", PARSER), "plan": process("-c", ENTRY, *PLAN)})
+
+
 def main() -> None:
     """Measure and print."""
-    entry = "from console.cli.main import main; main()"
     times = interleaved_s(
         {
             "bare": process("-c", "pass"),
-            "help": process("-c", entry, "--help"),
-            "version": process("-c", entry, "version"),
+            "help": process("-c", ENTRY, "--help"),
+            "version": process("-c", ENTRY, "version"),
             "parser": process("-c", PARSER),
-            "plan": process("-c", entry, *PLAN),
-            "jobs_help": process("-c", entry, "jobs", "--help"),
+            "plan": process("-c", ENTRY, *PLAN),
+            "jobs_help": process("-c", ENTRY, "jobs", "--help"),
         }
     )
     figures = {f"{name}_ms": value * 1000 for name, value in times.items()}
