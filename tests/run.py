@@ -30,7 +30,7 @@ class Tier:
 
 FAST = Tier("fast", "not lab and not slow and not stores and not prove and not gpu and not browser", BY_FILE)
 SLOW = Tier("slow", "slow and not lab and not stores and not prove and not gpu and not browser", BY_TEST)
-STORES = Tier("stores", "stores and not prove", BY_FILE)
+STORES = Tier("stores", "stores and not prove")  # its servers take fixed ranges of ports
 LAB = Tier("lab", "lab and not prove and not gpu", BY_FILE)
 PROVE = Tier("prove", "prove and not gpu")
 GPU = Tier("gpu", "gpu")

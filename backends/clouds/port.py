@@ -18,6 +18,9 @@ class InstanceState:
     reason: str  # the provider's reason code or why it could not be asked
     asked_at: str  # RFC 3339
     source: str  # which API answered, for the record of proof
+    ended_at: str | None = (
+        None  # RFC 3339, when the machine was gone, where the provider tells; never before its true end
+    )
 
 
 @dataclass(frozen=True)

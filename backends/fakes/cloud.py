@@ -30,13 +30,15 @@ class FakeCloud:
         self.on_terminate: Callable[[str], None] = lambda instance: None
         self.asked: dict[str, float] = {}  # token → when
         self.given: dict[str, Node] = {}
+        self.ended_at: dict[str, str] = {}  # instance → when it was gone, where this provider tells
 
     def instance(self, node: Node) -> InstanceState:
         """The state told for this node's instance; an unknown id is `unknown`, never `terminated`."""
         if self.silent:
             raise UnreachableError("fake cloud does not answer")
         state = self.states.get(node.instance or "", "unknown")
-        return InstanceState(state, "told by the test", format_utc(self._clock.wall()), "fake")
+        return InstanceState(state, "told by the test", format_utc(self._clock.wall()), "fake",
+                             self.ended_at.get(node.instance or ""))  # fmt: skip
 
     def terminate(self, node: Node) -> None:
         """End the instance; the test says through `on_terminate` what becomes of its node, and may change `states`."""

@@ -146,8 +146,8 @@ class Control:
         return self.fleet.set_metadata(request.host, mode).document()
 
     async def _do_instance(self, request: OfInstance) -> dict[str, Any]:
-        state, reason = self.fleet.instance(request.instance)
-        return {"instance": request.instance, "state": state, "reason": reason}
+        state, reason, ended_at = self.fleet.instance(request.instance)
+        return {"instance": request.instance, "state": state, "reason": reason, "ended_at": ended_at}
 
     async def _do_replace(self, request: Replace) -> dict[str, Any]:
         return self.fleet.replace(request.pool, request.token)

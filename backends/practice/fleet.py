@@ -180,14 +180,15 @@ class Fleet:
                 member.doom = None
         return member
 
-    def instance(self, instance: str) -> tuple[str, str]:
-        """(state, reason) that the cloud gives for an instance: running, terminated or unknown."""
+    def instance(self, instance: str) -> tuple[str, str, str | None]:
+        """(state, reason, end) that the cloud gives for an instance: running, terminated or unknown."""
         for member in self.members.values():
             if member.spec.instance == instance:
                 if member.state == "terminated":
-                    return "terminated", "Server.SpotInstanceTermination"
-                return "running", "running"
-        return "unknown", "InvalidInstanceID.NotFound"
+                    ended = None if member.ended_at is None else format_utc(member.ended_at)
+                    return "terminated", "Server.SpotInstanceTermination", ended
+                return "running", "running", None
+        return "unknown", "InvalidInstanceID.NotFound", None
 
     def replace(self, pool: str, token: str) -> dict[str, Any]:
         """Ask for a bare host of `pool`, or look at the request with this token; never makes two for one token."""

@@ -23,11 +23,11 @@ COMMANDS: tuple[Command, ...] = (
         handler="console.cli.commands.demo:run",
         arguments=(
             Argument("headless", "play the story without a terminal", kind="flag"),
-            _HOSTS,
+            Argument("hosts", "number of practice hosts, 3 to 16", kind="int", default="3"),
             _MODE,
             Argument(
                 "steps",
-                "length of the two jobs in steps, at least 400 (default 700, about a minute)",
+                "length of the two jobs in steps, at least 400 (default 700, about a minute; in the console 2100)",
                 kind="int",
             ),
         ),

@@ -54,7 +54,7 @@ class ConsoleApp(Spoken):
         Binding("full_stop", "guide", "hide the guide", show=False, id="guide.hide"),
         Binding("question_mark,f1", "help", "help", key_display="?", id="nav.help"),
         Binding("q", "leave", "quit", id="app.quit"),
-        Binding("ctrl+q", "leave", "quit", show=False, priority=True, id="app.quit-now"),
+        Binding("ctrl+q,ctrl+c", "leave", "quit", show=False, priority=True, id="app.quit-now"),
     ]
 
     def __init__(

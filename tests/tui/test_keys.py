@@ -424,7 +424,8 @@ async def test_guide_from_an_iterator_goes_on_after_a_fault() -> None:
         assert isinstance(session.app.screen, Fleet)
 
 
-async def test_quit() -> None:
+@pytest.mark.parametrize("key", ["q", "ctrl+q", "ctrl+c"])
+async def test_quit(key: str) -> None:
     async with running() as session:
-        await session.press("q")
+        await session.press(key)
     assert session.app.return_code == 0

@@ -40,7 +40,9 @@ class PracticeCloud:
         except (UnreachableError, DamagedError) as error:
             return InstanceState("unknown", error.message, asked, "practice")
         state = _STATES.get(str(answer.get("state")), "unknown")
-        return InstanceState(state, clean(answer.get("reason", "")), asked, "practice/instance")
+        ended = answer.get("ended_at")
+        ended_at = clean(ended, limit=40) if isinstance(ended, str) and ended else None
+        return InstanceState(state, clean(answer.get("reason", "")), asked, "practice/instance", ended_at)
 
     def replace(self, pool: str, token: str) -> Replacement:
         """Ask for a bare host, or look at an earlier request; raises UnreachableError when nobody answers."""

@@ -22,7 +22,7 @@ WELCOME = (
     "Welcome. This is a practice fleet on this machine; nothing here can be lost. The story tells itself: just watch, or press ? for keys.",
     "AT RISK is the work that a reclaim this second would cost each job. It grows until the next save has ended.",
 )
-FAREWELL = "The story is over. S saves a job, R restores one, M moves one; q ends the fleet and leaves nothing behind."
+FAREWELL = "The story is over, and its jobs are done: look around (1 to 8, ? for keys); q ends the fleet and leaves nothing behind."
 
 
 class Telling:

@@ -43,6 +43,7 @@ class Proof:
     detail: str  # one sentence
     source: str  # who said it: an API, a guard's id, an operator
     at: str  # RFC 3339
+    ended_at: str = ""  # RFC 3339, when it says that happened; empty: it does not say
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,9 @@ def judge_node(witness: Witness, limits: Limits) -> NodeVerdict:
         return NodeVerdict("cordoned", "cordoned by the operator") if witness.cordoned else NodeVerdict("ok")
     if cloud is not None and cloud.state in ("terminated", "stopped"):
         detail = f"the provider says {cloud.state} ({cloud.reason or 'no reason given'}) and the node does not answer"
-        return NodeVerdict("lost", detail, Proof("cloud", detail, cloud.source, cloud.asked_at))
+        return NodeVerdict(
+            "lost", detail, Proof("cloud", detail, cloud.source, cloud.asked_at, cloud.ended_at or "")
+        )
     said = _said(cloud)
     if witness.silence_s is None:
         return NodeVerdict("unreachable", f"no answer of it is on record; {said}")

@@ -65,6 +65,12 @@ class Ending(Attempt):
         data = {"by": self.fleet.who, "seconds": 0.0, "how": result.node}
         await self.fleet.blocking(self.truth.mark, self.job.uid, result.checkpoint, "rehearsed", data)
 
+    def cause(self) -> str:
+        """Why the job had to come back: a machine that its provider took is a reclaim, whoever asked for the restore."""
+        claims = self.book.intended("claim")
+        taken = bool(claims) and claims[0]["proof"]["kind"] == "cloud"
+        return "reclaim" if taken and self.wish.cause in ("operator", "batch") else self.wish.cause
+
     def keep(self, result: Restored, costs: Costs) -> None:
         """Put the costs into the ledger and the news into the history."""
         begin = self.book.first("begin")
@@ -87,7 +93,7 @@ class Ending(Attempt):
                 to_node=result.node,
                 epoch=result.epoch,
                 failed_tries=result.failed_tries,
-                cause=self.wish.cause,
+                cause=self.cause(),
                 pool=from_node.pool if from_node is not None else None,
             )
         )

@@ -82,10 +82,14 @@ class _Restore(Choosing, Asking, Ending):
             evidence = await gather(self.fleet, self.job, self.failed)
 
     def proven_at(self, evidence: Evidence) -> float | None:
-        """When the end of the old process was first proven, as far as it is at the beginning."""
-        if self.wish.cause == "reclaim" and self.wish.detected_at is not None:
-            return self.wish.detected_at
-        return parse_utc(evidence.proof.at) if evidence.proof is not None and evidence.proof.at else None
+        """When the old process was gone for certain, as far as that is known at the beginning.
+
+        The moment at which its machine ended, where the provider tells it; else that at which the end was first proven.
+        """
+        proof = evidence.proof
+        known = [self.wish.detected_at] if self.wish.cause == "reclaim" else []
+        known += [parse_utc(text) for text in (proof.at, proof.ended_at) if text] if proof is not None else []
+        return min((moment for moment in known if moment is not None), default=None)
 
     def observed(self, evidence: Evidence) -> Observed:
         highest, running = evidence.lineage.highest, evidence.running

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from backends.clock import format_utc
 from backends.errors import IncompatibleError, NoProofError, ReprieveError
 from backends.fakes.clock import FakeClock, run
 from backends.ledger.records import NodeSeen, Word
@@ -53,6 +54,22 @@ def test_a_reclaimed_job_comes_back_once_from_its_newest_save(practice: Practice
     assert reclaims[0].lost_work_s == result.lost_work_s
     assert "restore.done" in [event.kind for _, event in fleet.ledger.events()]
     assert fleet.job("train").node == result.node
+
+
+def test_an_outage_that_nobody_watched_is_no_lost_work_where_the_provider_tells_the_end(
+    practice: Practice,
+) -> None:
+    job = practice.running_job("train", "n0", saves=3)
+    practice.clock.advance(25)
+    practice.reclaim("n0")
+    practice.cloud.ended_at["i-n0"] = format_utc(practice.clock.wall())
+    practice.clock.advance(3600)  # the night, without a controller
+    fleet = practice.fleet()
+    result = one(fleet, RestoreWish(job))
+    assert result.lost_work_s == pytest.approx(25, abs=2)
+    assert [each.cause for each in fleet.ledger.reclaims()] == ["reclaim"], (
+        "the provider took it, whoever restored it"
+    )
 
 
 def test_lost_work_is_never_below_the_truth_with_a_wrong_node_clock(practice: Practice) -> None:
