@@ -65,9 +65,12 @@ def parse_axis(text: str, parse: Parse) -> Axis:
         )
     low, dots, rest = values.partition("..")
     if not dots:
-        found = tuple(parse(name, part) for part in values.split(",") if values.strip())
-        if not found:
+        parts = values.split(",")
+        if not any(part.strip() for part in parts):
             raise PlanError(f"--grid {text[:60]!r} has no value: an empty grid has no answer")
+        if not all(part.strip() for part in parts):
+            raise PlanError(f"--grid {text[:60]!r}: a value is missing beside a comma")
+        found = tuple(parse(name, part) for part in parts)
         return Axis(name, _whole(name, found, text))
     high, colon, steps = rest.rpartition(":")
     match = _STEPS.match(steps.strip()) if colon else None

@@ -89,7 +89,7 @@ def test_a_million_cells_are_written_whole(tmp_path: Path) -> None:
         (("--grid", "rate=-1,1"), "--rate"), (("--grid", "hours=nan"), "--grid hours"), ((), "--grid"),
         (("--grid", "rate=0.1", "--rate", "0.2"), "twice"), (("--grid", "rate=0.1", "--on", "dask://h:1"), "-o csv"),
         (("--grid", "rate=0.1", "--on", "http://h", "-o", "csv"), "dask://HOST:PORT"),
-        (("--grid", "rate=0.1", "--workers", "-1"), "--workers is -1"), (("--grid", "rate=0.1,,0.2"), "--grid rate"),
+        (("--grid", "rate=0.1", "--workers", "-1"), "--workers is -1"), (("--grid", "rate=0.1,,0.2"), "missing beside a comma"),
     ],
 )  # fmt: skip
 def test_sweeps_that_are_refused_in_one_line(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
