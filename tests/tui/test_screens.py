@@ -257,6 +257,7 @@ async def test_the_planner_redraws_as_values_are_typed_and_names_what_is_wrong()
         await session.until(lambda: "discount d:" in session.text(), "the field is not named")
         await session.press("escape", "E")
         await session.until(lambda: "69.4 % saved" in session.text(), "the example did not come back")
+        assert "discount d:" not in session.text(), "what was wrong is not wrong any more"
 
 
 @pytest.mark.slow

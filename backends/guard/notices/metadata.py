@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import http.client
 import os
-import ssl
 import urllib.parse
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from backends.clean import clean
 from backends.errors import UsageError
+
+if TYPE_CHECKING:
+    import ssl
 
 URL_VARIABLE = "REPRIEVE_METADATA_URL"
 LINK_LOCAL = "http://169.254.169.254"  # of AWS, Azure and Google; by number, so that no name must be resolved

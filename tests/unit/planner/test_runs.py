@@ -90,6 +90,7 @@ def test_one_seed_is_one_answer_and_another_is_another() -> None:
 def test_weibull_lives_without_a_resume() -> None:
     found = simulate(Job(4.0), World(runs.weibull(0.6, 6.0)), runs=60_000, seed=3)
     near(found, found.billed_hours, weibull_no_resume(4.0, 0.6, 6.0).expected_hours)
+    assert found.billed_hours.min() == pytest.approx(4.0)  # the first life was long enough
 
 
 def test_prices_that_move_are_paid_as_they_are() -> None:
