@@ -20,11 +20,9 @@ from console.tui.model.cells import Cell
 from console.tui.model.incoming import safe
 from console.tui.modes import IDS, MODES
 from console.tui.poll import Feed
-from console.tui.screens.choose import Choice, Choose
 from console.tui.screens.frame import Frame
-from console.tui.screens.log import Log, Settings
-from console.tui.screens.operations import Operations
-from console.tui.screens.overlays import Help
+from console.tui.screens.live import Live
+from console.tui.sheet import KeptSheet
 from console.tui.source import FleetSource
 from console.tui.spoken import Spoken, screen_of
 from console.tui.tasks import Operation, Tasks
@@ -71,6 +69,7 @@ class ConsoleApp(Spoken):
         super().__init__()
         for known in themes.THEMES:
             self.register_theme(known)
+        self.stylesheet = KeptSheet(self.get_css_variables())
         self.habits = habits or Habits()
         self.theme = theme or themes.SHORT[self.habits.theme or "night"]
         self.set_keymap(keymap.checked(self.habits, ConsoleApp))
@@ -108,7 +107,7 @@ class ConsoleApp(Spoken):
             self._show_panel()
 
     def _show_panel(self) -> None:
-        if isinstance(self.screen, (Operations, Log)):
+        if isinstance(self.screen, Live):
             self.screen.show()
 
     async def _follow_guide(self, sentences: AsyncIterator[str]) -> None:
@@ -181,16 +180,22 @@ class ConsoleApp(Spoken):
     def action_operations(self) -> None:
         """What runs now, with its last step."""
         if isinstance(self.screen, Frame):
+            from console.tui.screens.operations import Operations
+
             self.push_screen(Operations(self.desk))
 
     def action_log(self) -> None:
         """What was done from this machine."""
         if isinstance(self.screen, Frame):
+            from console.tui.screens.log import Log
+
             self.push_screen(Log(self.desk))
 
     def action_settings(self) -> None:
         """How this console is set."""
         if isinstance(self.screen, Frame):
+            from console.tui.screens.log import Settings
+
             self.push_screen(Settings(self.settings()))
 
     def on_frame_wanted(self, event: Frame.Wanted) -> None:
@@ -201,6 +206,8 @@ class ConsoleApp(Spoken):
     def action_help(self) -> None:
         """Every key that works here."""
         if isinstance(self.screen, Frame):
+            from console.tui.screens.overlays import Help
+
             self.push_screen(Help(self._live_bindings(), self.desk.commands))
 
     def _live_bindings(self) -> list[tuple[str, str, str]]:
@@ -224,6 +231,8 @@ class ConsoleApp(Spoken):
         if not running:
             self.exit(0)
             return
+        from console.tui.screens.choose import Choice, Choose
+
         if isinstance(self.screen, Choose):
             return
 

@@ -14,11 +14,9 @@ from textual.widget import Widget
 from backends.clock import format_utc
 from console.operations.view import FleetView
 from console.tui.desk import Desk
-from console.tui.model import columns, command_line, detail, export, filters
+from console.tui.model import columns, command_line, detail, filters
 from console.tui.model.detail import Section
-from console.tui.screens.choose import Choice, Choose
 from console.tui.screens.frame import Frame
-from console.tui.screens.overlays import Sources
 from console.tui.widgets.bars import Quiet
 from console.tui.widgets.detail import DetailPane
 from console.tui.widgets.prompt import Prompt
@@ -171,6 +169,8 @@ class Board(Frame, Generic[R]):
 
     def action_sort(self) -> None:
         """Choose the column to sort by; the present one again turns the order round."""
+        from console.tui.screens.choose import Choice, Choose
+
         rows = self.table.rows
         shown = list(rows.columns)
         choices = []
@@ -197,6 +197,8 @@ class Board(Frame, Generic[R]):
 
     def action_export(self, form: str = "csv") -> None:
         """Write what the table shows into a new file of the present directory."""
+        from console.tui.model import export
+
         moment = format_utc(self.desk.clock.wall())
         place = Path.cwd() / export.file_name(self.MODE, moment, form)
         try:
@@ -218,6 +220,8 @@ class Board(Frame, Generic[R]):
         record = self.table.record
         found = () if record is None else self.figures(record)
         if found:
+            from console.tui.screens.overlays import Sources
+
             self.app.push_screen(Sources(found))
         else:
             self.refuse("sources: the edge of this table says how old its one answer is")
@@ -253,6 +257,8 @@ class Board(Frame, Generic[R]):
         if word == "filter":
             return self.set_filter(text)
         if word == "export":
+            from console.tui.model import export
+
             if (text or "csv") not in export.FORMATS:
                 return f"export: {text!r} is no format: {', '.join(export.FORMATS)}"
             self.action_export(text or "csv")

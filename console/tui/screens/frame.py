@@ -18,7 +18,6 @@ from console.tui.desk import Desk
 from console.tui.model import command_line
 from console.tui.model.plans import Plan
 from console.tui.modes import MODES
-from console.tui.screens.dialog import Confirm
 from console.tui.widgets.bars import ContextBar, GuideStrip, KeyFooter, Quiet
 from console.tui.widgets.prompt import Prompt
 from console.tui.widgets.tones import tone
@@ -178,6 +177,7 @@ class Frame(Screen[None]):
 
     def confirm(self, plan: Plan) -> None:
         """Ask, then start the plan's steps as operations of the application."""
+        from console.tui.screens.dialog import Confirm
 
         def answered(yes: bool | None) -> None:
             view = self.desk.feed.view

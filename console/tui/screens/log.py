@@ -8,6 +8,7 @@ from console.tui.model import text
 from console.tui.model.cells import Cell
 from console.tui.model.detail import Line, Section
 from console.tui.model.words import Tone
+from console.tui.screens.live import Live
 from console.tui.screens.overlays import Panel
 from console.tui.widgets.facts import Facts
 
@@ -15,7 +16,7 @@ EVERY_S = 5.0
 _TONES: dict[str, Tone] = {"done": "ok", "failed": "bad", "started": "muted", "cancelled": "warn"}
 
 
-class Log(Panel):
+class Log(Live, Panel):
     """The audit log: who, when, by which command line, and what came of it."""
 
     TITLE_TEXT = "Log"

@@ -15,11 +15,12 @@ from console.tui.asked import operations
 from console.tui.asked.operations import OperationLine
 from console.tui.desk import Desk
 from console.tui.screens.dialog import Confirm
+from console.tui.screens.live import Live
 from console.tui.widgets.detail import DetailPane
 from console.tui.widgets.table import RowTable
 
 
-class Operations(ModalScreen[None]):
+class Operations(Live, ModalScreen[None]):
     """A table over the screen below; the operations themselves belong to the application and outlive it."""
 
     AUTO_FOCUS = "#operations"
