@@ -29,6 +29,7 @@ class NodeRow:
     guard: str | None
     address: str
     facts: dict[str, str] = field(default_factory=dict)  # kernel, criu, arch, gpus … for the detail pane
+    as_of: float | None = None  # wall clock that age_s and notice_left_s belong to; None: the snapshot's
 
 
 @dataclass(frozen=True)

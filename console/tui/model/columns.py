@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from backends.records.event import Event
 from console.operations.view import JobRow, NodeRow, risk_now
 from console.tui.model import text, words
@@ -121,7 +123,8 @@ def notice(node: NodeRow, taken_at: float, now: float) -> Cell:
 
 def notice_left(node: NodeRow, taken_at: float, now: float) -> float | None:
     """Seconds left until the provider takes the node; None without a deadline."""
-    return None if node.notice_left_s is None else node.notice_left_s - max(0.0, now - taken_at)
+    since = taken_at if node.as_of is None else node.as_of
+    return None if node.notice_left_s is None else node.notice_left_s - max(0.0, now - since)
 
 
 def stale(node: NodeRow) -> bool:
@@ -141,9 +144,11 @@ def _node_name(node: NodeRow, _now: float) -> Cell:
 
 def age(node: NodeRow, taken_at: float, now: float) -> float | None:
     """Seconds since the node last answered, ticking; None when it never did."""
-    return None if node.age_s is None else node.age_s + max(0.0, now - taken_at)
+    since = taken_at if node.as_of is None else node.as_of
+    return None if node.age_s is None else node.age_s + max(0.0, now - since)
 
 
+@functools.lru_cache(maxsize=4)
 def nodes(taken_at: float) -> tuple[Column[NodeRow], ...]:
     """The Fleet table's columns for a snapshot taken at `taken_at` (ages and countdowns tick from there)."""
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import functools
-from collections.abc import Generator
+import operator
+from collections.abc import Callable, Generator
 from typing import Any, TypeVar
 
 from backends.clean import FIELD_LIMIT, clean
@@ -47,7 +48,41 @@ def _names(kind: Any) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(kind))
 
 
+_NUMBERS = frozenset((int, float, bool, type(None)))
+
+
+@functools.cache
+def _values(kind: Any) -> Callable[[Any], tuple[Any, ...]]:
+    names = _names(kind)
+    if len(names) < 2:  # attrgetter would return no tuple
+        return lambda record: tuple(getattr(record, name) for name in names)
+    return operator.attrgetter(*names)
+
+
+def _ordinary(record: Any) -> bool:
+    """Whether all texts of a record together are short plain ASCII, as nearly all are: told by one look at them joined."""
+    texts: list[str] = []
+    for value in _values(type(record))(record):
+        kind = type(value)
+        if kind is str:
+            texts.append(value)
+        elif kind is tuple:
+            texts.extend(value)
+        elif kind is dict:
+            texts.extend(value)
+            texts.extend(value.values())
+        elif kind not in _NUMBERS:
+            return False
+    try:
+        joined = "".join(texts)
+    except TypeError:  # something else than texts among them
+        return False
+    return len(joined) <= FIELD_LIMIT and joined.isascii() and joined.isprintable()
+
+
 def _safe_record(record: T) -> T:
+    if _ordinary(record):
+        return record
     changes: dict[str, Any] = {}
     kind: Any = type(record)
     for name in _names(kind):

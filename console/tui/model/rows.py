@@ -84,18 +84,19 @@ class Rows(Generic[R]):
         """Where a key stands in the order shown."""
         return None if key is None else self._place.get(key)
 
-    def load(self, records: Iterable[tuple[str, R]], now: float) -> None:
-        """Take a new snapshot; the cursor and marks stay on their keys."""
+    def load(self, records: Iterable[tuple[str, R]], now: float) -> bool:
+        """Take a new snapshot; the cursor and marks stay on their keys. Returns whether the order is as before."""
         lost = self.get(self.cursor) if self.cursor is not None else None
         column = next((column for column in self.columns if column.id == self.sort), None)
         changed, moved = self._store.load(records, column, now)
         calm = bool(self.order) and not self._ticking()
         if calm and (not changed or not (moved or self.filter.terms)):
             self.version += 1
-            return
+            return True
         self.marks &= self._store.records.keys()
         self.longest = self._store.longest(now)
         self._arrange(now, held=True, vanished=self._vanished(lost, now))
+        return False
 
     def _ticking(self) -> bool:
         """Whether time alone can change the order: it is sorted or filtered by something that ticks."""

@@ -103,7 +103,8 @@ class Board(Frame, Generic[R]):
         """Another size may show what was hidden."""
         self.call_after_refresh(self._show_detail)
 
-    def _show_detail(self) -> None:
+    def _show_detail(self, *, moved: bool = False) -> None:
+        """Draw the panes; those that do not depend on the row stay when only the cursor `moved`."""
         view = self.desk.feed.view
         pane = self.query_one("#detail", DetailPane)
         record = self.table.record
@@ -113,16 +114,21 @@ class Board(Frame, Generic[R]):
         now = self.desk.feed.now
         if self.query_one("#side").display:
             self._fill(view, record, pane, now)
+            if not moved:
+                self._show_recent(view, now)
         quiet = self.query_one(Quiet)
         if quiet.display:
             quiet.say(self.summary(view))
 
     def _fill(self, view: FleetView, record: R, pane: DetailPane, now: float) -> None:
-        """Draw the panes beside the table."""
+        """Draw the pane of the row under the cursor."""
         pane.show(
             self.name_of(record), self.sections(view, record, now), top=self._shown != self.table.rows.cursor
         )
         self._shown = self.table.rows.cursor
+
+    def _show_recent(self, view: FleetView, now: float) -> None:
+        """Draw the fleet's newest events."""
         if self.WIDE_EVENTS and self.query_one("#recent").display:
             latest = Section("", detail.history(view, now, limit=40))
             self.query_one("#recent", DetailPane).show("Latest events", (latest,))
@@ -130,7 +136,7 @@ class Board(Frame, Generic[R]):
     def on_row_table_moved(self, event: RowTable.Moved) -> None:
         """Another row: its detail, and which keys work now."""
         event.stop()
-        self._show_detail()
+        self._show_detail(moved=True)
         self.refresh_bindings()
 
     def on_row_table_opened(self, event: RowTable.Opened) -> None:

@@ -35,7 +35,9 @@ class Fleet(Board[NodeRow]):
 
     def load(self, view: FleetView) -> None:
         """Ages and countdowns tick from the snapshot's time."""
-        self.table.load(((node.name, node) for node in view.nodes), columns.nodes(view.taken_at))
+        dated = all(node.as_of is not None for node in view.nodes)  # then the columns stay the same ones
+        shown = columns.nodes(0.0 if dated else view.taken_at)
+        self.table.load(((node.name, node) for node in view.nodes), shown)
 
     def sections(self, view: FleetView, record: NodeRow, now: float) -> tuple[Section, ...]:
         """State and notice first."""

@@ -43,17 +43,24 @@ class DetailPane(ScrollView, can_focus=True):
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002 - Textual's own name
         super().__init__(id=id, classes=classes)
+        self._title = ""
         self._sections: tuple[Section, ...] = ()
         self._lines: list[Drawn] = []
         self._width = 0
+        self._base: Style | None = None
 
     def show(self, title: str, sections: Sequence[Section], *, top: bool = False) -> None:
         """Draw these sections; `top` scrolls back to the start (another row was chosen)."""
-        self.border_title = Content(title) if title else None
-        self._sections = tuple(sections)
-        self._arrange()
+        found = tuple(sections)
         if top:
             self.scroll_to(y=0, animate=False, immediate=True)
+        if (title, found) == (self._title, self._sections):
+            return
+        if title != self._title:
+            self._title = title
+            self.border_title = Content(title) if title else None
+        self._sections = found
+        self._arrange()
         self.refresh()
 
     def draw(self, title: str, lines: Sequence[str]) -> None:
@@ -64,6 +71,11 @@ class DetailPane(ScrollView, can_focus=True):
     def words(self) -> str:
         """All text drawn, line by line."""
         return "\n".join("".join(cell.text for cell in line) for line in self._lines)
+
+    def notify_style_update(self) -> None:
+        """Focus or theme changed: the base style is made again."""
+        self._base = None
+        super().notify_style_update()
 
     def on_resize(self) -> None:
         """Arrange for the new width."""
@@ -77,7 +89,9 @@ class DetailPane(ScrollView, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         """One line of the pane."""
-        base: Style = self.rich_style
+        if self._base is None:
+            self._base = self.rich_style
+        base = self._base
         place = y + int(self.scroll_y)
         cells = self._lines[place] if place < len(self._lines) else []
         line: list[Segment] = segments(self, cells, base)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from rich.segment import Segment
 from rich.style import Style
@@ -16,8 +16,17 @@ from console.tui.model.rows import Ghost, Rows
 from console.tui.widgets.tones import crop, fill, tone
 
 R = TypeVar("R")
+KEPT = 500  # rows drawn that are remembered: several screenfuls
 GUTTER = 2  # cursor and mark
 STATE = 1  # place of the state column: never dimmed, and where a ghost says what became of it
+
+
+class _Drawn(NamedTuple):
+    """A row as it was last drawn."""
+
+    record: object
+    state: tuple[object, ...]
+    strip: Strip
 
 
 class Painter(Generic[R]):
@@ -29,6 +38,7 @@ class Painter(Generic[R]):
         self._dim = dim
         self._columns: list[tuple[Column[R], int]] = []
         self._fitted: tuple[int, int, tuple[Column[R], ...]] = (0, 0, ())
+        self._drawn: dict[str, _Drawn] = {}
 
     def fit(self, width: int) -> None:
         """Choose and size the columns for `width` cells, if anything changed since the last time."""
@@ -37,6 +47,17 @@ class Painter(Generic[R]):
         if (width, rows.longest) != (last_width, longest) or rows.columns is not columns:
             self._columns = cells.fit(rows.columns, width - GUTTER, rows.longest + 1)
             self._fitted = (width, rows.longest, rows.columns)
+            self.forget()
+
+    def forget(self) -> None:
+        """Draw every row anew: the styles or the columns are others."""
+        self._drawn.clear()
+
+    def changed(self, place: int) -> bool:
+        """Whether the row at `place` is another record than the one last drawn there."""
+        key = self._rows.order[place]
+        drawn = self._drawn.get(key)
+        return drawn is None or drawn.record is not self._rows.get(key)
 
     def column_at(self, x: int) -> str | None:
         """The id of the column drawn at cell `x`."""
@@ -61,16 +82,30 @@ class Painter(Generic[R]):
         return Strip(fill(line, width, base), width)
 
     def row(self, place: int, width: int, base: Style, now: float) -> Strip:
-        """The row at `place` of the order shown."""
+        """The row at `place` of the order shown; the same one within a second is not drawn twice."""
         rows = self._rows
         key = rows.order[place]
         record = rows.get(key)
         if record is None:
             return Strip.blank(width, base)
+        ghost = rows.ghost if rows.ghost is not None and rows.ghost.key == key else None
+        state = (int(now), width, key == rows.cursor, key in rows.marks, ghost)
+        drawn = self._drawn.get(key)
+        if drawn is not None and drawn.record is record and drawn.state == state:
+            return drawn.strip
+        strip = self._draw(key, record, width, base, now, ghost)
+        if len(self._drawn) >= KEPT:
+            self._drawn.clear()
+        self._drawn[key] = _Drawn(record, state, strip)
+        return strip
+
+    def _draw(
+        self, key: str, record: R, width: int, base: Style, now: float, ghost: Ghost[R] | None
+    ) -> Strip:
+        rows = self._rows
         cursor = key == rows.cursor
         if cursor:
             base = base + self._style("row--cursor")
-        ghost = rows.ghost if rows.ghost is not None and rows.ghost.key == key else None
         dimmed = base + self._style("row--dim") if ghost or self._dim(record) else base
         line = [
             Segment("▸" if cursor else " ", base),

@@ -86,6 +86,7 @@ class RowTable(ScrollView, Generic[R], can_focus=True):
         self.rows: Rows[R] = Rows(columns, sort, descending=descending)
         self._note: str | None = None
         self._base: Style | None = None
+        self._second: int | None = None  # that was drawn last
         self.follow = False  # keep the cursor on the first row as new ones arrive
         self._title = title
         self._empty = empty
@@ -115,14 +116,27 @@ class RowTable(ScrollView, Generic[R], can_focus=True):
         records, columns = self._pending
         self._pending = None
         before = self.rows.index(self.rows.cursor)
+        same, record = self.rows.columns is columns, self.record
         self.rows.columns = tuple(columns)
-        self.rows.load(records, self._now())
+        calm = self.rows.load(records, self._now())
+        if calm and same:
+            self._refresh_changed()
+            if self.record is not record:
+                self.post_message(self.Moved())
+            return
         if self.follow and self.rows.order:
             self.rows.move_to(0, self._now())
         after = self.rows.index(self.rows.cursor)
         if before is not None and after is not None and not self.follow:
             self.scroll_y = max(0.0, self.scroll_y + after - before) if self.scroll_y else 0.0
         self._changed()
+
+    def _refresh_changed(self) -> None:
+        """The same rows in the same order: draw only those in sight whose record is another."""
+        top = int(self.scroll_y)
+        for place in range(top, min(top + self.size.height - 1, len(self.rows))):
+            if self._painter.changed(place):
+                self.refresh_line(place + 1)
 
     def prepare(self) -> None:
         """A filter is about to be typed: make the search texts, a few at a time."""
@@ -140,8 +154,11 @@ class RowTable(ScrollView, Generic[R], can_focus=True):
         self._changed()
 
     def tick(self) -> None:
-        """Time went on: countdowns and work at risk are drawn again."""
-        self.refresh()
+        """Time went on: once a second, countdowns and work at risk are drawn again."""
+        second = int(self._now())
+        if second != self._second:
+            self._second = second
+            self.refresh()
 
     def note(self, words: str) -> None:
         """Words at the right of the lower edge, such as how old the rows are."""
@@ -289,6 +306,7 @@ class RowTable(ScrollView, Generic[R], can_focus=True):
     def notify_style_update(self) -> None:
         """Focus or theme changed: the base style is made again."""
         self._base = None
+        self._painter.forget()
         super().notify_style_update()
 
     def render_line(self, y: int) -> Strip:
