@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from console.operations.context import Context
 
 WATCH_EVERY_S = 2.0
-_CONSOLE = Command("", "", "the console", "console.tui.app:main")  # `reprieve` alone: common options only
+_CONSOLE = Command("", "", "the console", "console.tui.start:main")  # `reprieve` alone: common options only
 _SETTING_OPTIONS = ("context", "color", "output", "quiet", "no_input", "read_only")
 
 
@@ -166,9 +166,9 @@ def _handler(path: str) -> Callable[[Invocation], int]:
 
 def _console(typed: Typed, clock: Clock) -> int:
     settings = _settle(parse(_CONSOLE, typed.rest, os.environ))
-    application = importlib.import_module("console.tui.app")
-    gc.freeze()
-    gc.enable()
+    application = importlib.import_module(
+        "console.tui.start"
+    )  # it turns the collector on, once all is loaded
     code: int = application.main(_context(settings), clock)
     return code
 

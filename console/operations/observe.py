@@ -57,7 +57,7 @@ class Observer:
         """The fleet now; nodes and store are asked at the same time. `facts`: one node's facts too, for detail panes."""
         known, _ = await asyncio.gather(self.poller.look(wait_s), self.ask_store())
         if facts:
-            await self._ask_facts(known)
+            await self.ask_facts(known)
         return self.build(known)
 
     async def close(self) -> None:
@@ -90,7 +90,7 @@ class Observer:
             return
         self.store = found
 
-    async def _ask_facts(self, known: dict[str, NodeKnown]) -> None:
+    async def ask_facts(self, known: dict[str, NodeKnown]) -> None:
         """Facts of nodes that answer, seldom: one node a view, so that a view stays quick."""
         now = self.fleet.clock.monotonic()
         for name, each in known.items():

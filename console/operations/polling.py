@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from backends.clean import clean
@@ -58,18 +59,25 @@ class NodeKnown:
 class Poller:
     """Keeps `known` fresh. `look` returns after `wait_s` at the latest; late answers are taken in when they come."""
 
-    def __init__(self, fleet: Fleet, limits: Limits | None = None) -> None:
+    def __init__(
+        self, fleet: Fleet, limits: Limits | None = None, jitter: Callable[[], float] = lambda: 0.5
+    ) -> None:
         self.fleet = fleet
+        self.every_s = 0.0  # between two questions to one node, times 0.8 to 1.2 by `jitter`: no bursts
+        self._jitter = jitter
+        self._due: dict[str, float] = {}  # monotonic
         self.limits = limits or Limits()
         self.known: dict[str, NodeKnown] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._seen = fleet.ledger.nodes()
 
     async def look(self, wait_s: float = 3.0) -> dict[str, NodeKnown]:
-        """Ask every node that is not being asked already; return what is known when all, or `wait_s`, are through."""
+        """Ask every node that is due and not being asked already; return what is known when all, or `wait_s`, are through."""
+        now = self.fleet.clock.monotonic()
         nodes = self.fleet.records.nodes()
         for gone in set(self.known) - set(nodes):
             self.known.pop(gone)
+            self._due.pop(gone, None)
         for name, node in nodes.items():
             known = self.known.setdefault(name, NodeKnown(node))
             known.node = node
@@ -85,7 +93,8 @@ class Poller:
                         False,
                         f"unexpected {type(trouble).__name__}: {clean(trouble)}",
                     )
-            if running is None or running.done():
+            if (running is None or running.done()) and now >= self._due.get(name, now):
+                self._due[name] = now + self.every_s * (0.8 + 0.4 * self._jitter())
                 self._tasks[name] = asyncio.create_task(self._poll(known))
         pending = [task for task in self._tasks.values() if not task.done()]
         if pending:

@@ -11,7 +11,6 @@ from textual.screen import Screen
 
 from backends.clock import Clock
 from console.config.habits import Habits
-from console.operations.context import Context
 from console.registry.model import Command
 from console.tui import keymap, themes
 from console.tui.desk import Desk
@@ -245,16 +244,3 @@ class ConsoleApp(Spoken):
             "quit", Cell("they stop here; `reprieve operations list` shows how far they got", "warn")
         )
         self.push_screen(Choose("Quit?", [stay, leave]), chosen)
-
-
-def main(context: Context, clock: Clock, guide: AsyncIterator[str] | None = None) -> int:
-    """Open the console on a context and return its exit code; UsageError for a wrong console.toml."""
-    from console.config import habits
-    from console.tui import wiring
-
-    wanted = habits.read(habits.path(), themes.SHORT, IDS)
-    keymap.checked(wanted, ConsoleApp)  # before the terminal is taken: what is wrong is told in one line
-    source = wiring.open_source(context, clock)
-    return wiring.run(
-        ConsoleApp(source, clock, commands=wiring.commands(), guide=guide, habits=wanted), source
-    )

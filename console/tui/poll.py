@@ -9,7 +9,7 @@ from backends.clock import Clock
 from backends.errors import ReprieveError
 from console.operations.view import FleetView
 from console.tui.model.incoming import Doorman, safe
-from console.tui.source import FleetSource
+from console.tui.source import FleetSource, Following
 
 INTERVAL_S = 2.0
 PATIENCE_S = 20.0  # for one answer
@@ -29,6 +29,7 @@ class Feed:
         self._received = 0.0  # monotonic
         self._doorman = Doorman()
         self._wake = asyncio.Event()
+        self._followed = source if isinstance(source, Following) else None
 
     @property
     def elapsed_s(self) -> float:
@@ -43,21 +44,26 @@ class Feed:
     def refresh(self) -> None:
         """Look again at once."""
         self._wake.set()
+        if self._followed is not None:
+            self._followed.hurry()
 
     async def run(self) -> None:
-        """Poll until cancelled: every 2 s, slower while the source fails."""
-        delay = INTERVAL_S
+        """Take snapshots until cancelled: as they come from a source that follows, else every 2 s, slower while it fails."""
+        pace = INTERVAL_S if self._followed is None else self._followed.pace_s
+        delay = pace
         while True:
             if not self.paused or self._wake.is_set():
                 self._wake.clear()
                 await self.look()
-                delay = INTERVAL_S if self.failure is None else min(SLOWEST_S, delay * 2)
+                slower = self.failure is not None and self._followed is None
+                delay = min(SLOWEST_S, delay * 2) if slower else pace
                 self._changed()
             await self._wait(delay)
 
     async def look(self) -> None:
         """One attempt; afterwards either `view` is new or `failure` says why not."""
-        asking = asyncio.ensure_future(self._source.view())
+        look = self._source.view if self._followed is None else self._followed.following
+        asking = asyncio.ensure_future(look())
         patience = asyncio.ensure_future(self._clock.pause(PATIENCE_S))
         try:
             await asyncio.wait({asking, patience}, return_when=asyncio.FIRST_COMPLETED)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from console.operations.view import FleetView
 
@@ -28,4 +28,19 @@ class FleetSource(Protocol):
 
     async def close(self) -> None:
         """Let go of connections; called once, when the console ends."""
+        ...
+
+
+@runtime_checkable
+class Following(Protocol):
+    """A source that tells of changes by itself: there is nothing to be asked again and again."""
+
+    pace_s: float  # between two snapshots that are taken from it
+
+    async def following(self) -> FleetView:
+        """The next snapshot that was not given yet; may raise ReprieveError."""
+        ...
+
+    def hurry(self) -> None:
+        """Look at once; the next snapshot comes the sooner."""
         ...

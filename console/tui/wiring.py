@@ -1,6 +1,6 @@
 """Joins the console to the real operations: the one module that knows where they are.
 
-Everything is imported here, when the console starts.
+Neither Textual nor the real fleet is loaded before it is needed.
 """
 
 from __future__ import annotations
@@ -8,17 +8,20 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import Callable, Sequence
-from typing import Any
-
-from textual.app import App
+from typing import TYPE_CHECKING, Any
 
 from backends.clock import Clock
 from backends.errors import ReprieveError
 from console.operations.context import Context
 from console.operations.view import FleetView
 from console.registry.model import Command
+from console.poller.child import context_document
+from console.tui.polled import PolledSource
 from console.tui.source import FleetSource
 from console.tui.threaded import ThreadedSource
+
+if TYPE_CHECKING:
+    from textual.app import App
 
 
 class OperationsSource:
@@ -62,8 +65,8 @@ class OperationsSource:
         await self._fleet.close()
 
 
-def open_source(context: Context, clock: Clock) -> FleetSource:
-    """The fleet of a context, in a thread of its own; nothing is contacted before the first look."""
+def open_source(context: Context, clock: Clock) -> PolledSource:
+    """The fleet of a context: a process looks at it, a thread of this one acts on it when something is asked for."""
 
     async def opened() -> FleetSource:
         from console.operations.audit import Audit
@@ -73,7 +76,7 @@ def open_source(context: Context, clock: Clock) -> FleetSource:
         fleet = open_fleet(context, clock)
         return OperationsSource(fleet, Observer(fleet), Audit(context, clock, "console"))
 
-    return ThreadedSource(opened)
+    return PolledSource(context_document(context), ThreadedSource(opened), clock)
 
 
 def commands() -> Sequence[Command]:
@@ -86,9 +89,9 @@ def commands() -> Sequence[Command]:
 def run(app: App[int], source: FleetSource) -> int:
     """Run the application to its end and close the source."""
     # A fleet is tens of thousands of long-lived records: collecting them again and again stalls keys for 50 ms and more.
-    gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 50, 100)
+    gc.enable()
 
     async def session() -> int:
         try:

@@ -278,9 +278,9 @@ def test_colour_is_for_terminals_and_no_color_is_honoured(tmp_path: Path) -> Non
 def test_alone_on_a_terminal_it_is_the_console(tmp_path: Path) -> None:
     program = (
         "import sys, types\n"
-        "application = types.ModuleType('console.tui.app')\n"
+        "application = types.ModuleType('console.tui.start')\n"
         "application.main = lambda context, clock: print('console of', context.name, context.read_only) or 0\n"
-        "sys.modules['console.tui.app'] = application\n" + MAIN
+        "sys.modules['console.tui.start'] = application\n" + MAIN
     )
     assert "console of default False" in on_a_terminal(tmp_path, code=program)
     assert "console of default True" in on_a_terminal(tmp_path, "--read-only", code=program)

@@ -86,7 +86,7 @@ class Telling:
 
 def show(invocation: Invocation, running: Running) -> int:
     """Run the console on the practice fleet until the user leaves."""
-    from console.tui.app import main
+    from console.tui.start import main
 
     story = Telling(running, invocation.clock)
     try:
