@@ -6,8 +6,6 @@ the row the cursor is on, `=n=` for the rows that a filter leaves.
 
 from __future__ import annotations
 
-import asyncio
-import dataclasses
 import functools
 import importlib
 import os
@@ -175,28 +173,15 @@ def bare() -> Any:
 
 
 def console(rows: int) -> Any:
-    """The whole console on a source in memory; its marks are the detail's title and the table's count."""
+    """The whole console on its poller's process; its marks are the detail's title and the table's count."""
     from backends.clock import SystemClock
-    from console.operations.view import FleetView, NodeRow
-    from console.tui import poll
-    from console.tui.app import ConsoleApp
-    from console.tui.threaded import ThreadedSource
+    from console.tui.polled import PolledSource
 
-    poll.INTERVAL_S = 1.0
-    dice = random.Random(2)
-    nodes = [
-        NodeRow(name_of(row), "ok", "", f"aws/us-east-1/p{row % 9}.48xlarge/linux", "aws", 1.0, "none", None, (), f"g-{row}",
-                f"ubuntu@10.0.{row % 256}.1", {"kernel": "6.12.9", "criu": "4.2", "gpus": "8x H100", "load": "0"})
-        for row in range(rows)
-    ]  # fmt: skip
+    class Idle:
+        """Acts on nothing."""
 
-    class Memory:
-        async def view(self) -> FleetView:
-            # 5 % of the cells of every row: about half of the rows are new records.
-            for row, _, text in changes(rows, dice):
-                nodes[row] = dataclasses.replace(nodes[row], address=f"ubuntu@10.0.{row % 256}.{text}")
-            await asyncio.sleep(0)
-            return FleetView("bench", time.time(), tuple(nodes), source_ages_s={"fleet": 0.0})
+        async def view(self) -> Any:
+            raise NotImplementedError
 
         async def perform(self, words: str, arguments: dict[str, Any], on_step: Any) -> str:
             raise NotImplementedError
@@ -207,12 +192,12 @@ def console(rows: int) -> Any:
         async def close(self) -> None:
             return None
 
-    async def opened() -> Memory:
-        return Memory()
-
-    source = ThreadedSource(opened)  # as the console's own source: another thread looks
-    app = ConsoleApp(source, SystemClock(), start="fleet")
-    app.source = source  # type: ignore[attr-defined]  # for `main`
+    clock = SystemClock()
+    argv = (sys.executable, "-m", "benchmarks.console_fleet")
+    source = PolledSource({"rows": rows}, Idle(), clock, argv)  # first, as `console.tui.start` does
+    app = importlib.import_module("console.tui.app").ConsoleApp(source, clock, start="fleet")
+    importlib.import_module("console.tui.screens.fleet")
+    app.source = source
     return app
 
 

@@ -145,8 +145,9 @@ class Listener:
             if "rows" in document:
                 self._take_rows(document["rows"], document["of"])
             elif "gone" in document:
+                rows = self._rows[document["gone"]]
                 for key in document["keys"]:
-                    self._rows[document["gone"]].pop(key, None)
+                    rows.pop(key, None)
                 self._whole[document["gone"]] = None
             elif "order" in document:
                 rows = self._rows[document["order"]]

@@ -17,7 +17,7 @@ from console.tui.desk import Desk
 from console.tui.looks import Looks
 from console.tui.model.cells import Cell
 from console.tui.model.incoming import safe
-from console.tui.modes import IDS, MODES
+from console.tui.modes import MODES
 from console.tui.poll import Feed
 from console.tui.screens.frame import Frame
 from console.tui.screens.live import Live

@@ -14,8 +14,8 @@ from backends.clock import Clock
 from backends.errors import ReprieveError
 from console.operations.context import Context
 from console.operations.view import FleetView
-from console.registry.model import Command
 from console.poller.child import context_document
+from console.registry.model import Command
 from console.tui.polled import PolledSource
 from console.tui.source import FleetSource
 from console.tui.threaded import ThreadedSource

@@ -62,7 +62,8 @@ def _values(kind: Any) -> Callable[[Any], tuple[Any, ...]]:
 def _ordinary(record: Any) -> bool:
     """Whether all texts of a record together are short plain ASCII, as nearly all are: told by one look at them joined."""
     texts: list[str] = []
-    for value in _values(type(record))(record):
+    of: Any = type(record)
+    for value in _values(of)(record):
         kind = type(value)
         if kind is str:
             texts.append(value)

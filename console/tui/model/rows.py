@@ -8,13 +8,16 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-from console.tui.model.cells import Column, Value
+from console.tui.model.cells import Column
 from console.tui.model.filters import Filter
 from console.tui.model.store import Store
 
 R = TypeVar("R")
+RESORT_S = (
+    1.0  # between two sortings of the same rows: values that tick or change do not move them more often
+)
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,9 @@ class Rows(Generic[R]):
         self.version = 0
         self.longest = 0  # length of the longest name in the first column
         self._place: dict[str, int] = {}
+        self._arranged = float("-inf")  # wall time of the last sorting and filtering
+        self._whole: list[str] | None = None  # all keys in that order, before the filter
+        self._owed = False  # it would come out otherwise by now
 
     @property
     def columns(self) -> tuple[Column[R], ...]:
@@ -57,6 +63,10 @@ class Rows(Generic[R]):
     def columns(self, columns: Sequence[Column[R]]) -> None:
         """Others of the same ids, such as for another snapshot's time."""
         self._store.columns = tuple(columns)
+
+    def foresee(self, records: list[tuple[str, R]], now: float) -> bool:
+        """Get ready for records about to be loaded while a filter is on, a little at a time; True when all is ready."""
+        return not self.filter.terms or self._store.foresee(records, now)
 
     def prepare(self, now: float) -> bool:
         """Get ready for a text filter, a little at a time; True when nothing is left to do."""
@@ -88,13 +98,15 @@ class Rows(Generic[R]):
         """Take a new snapshot; the cursor and marks stay on their keys. Returns whether the order is as before."""
         lost = self.get(self.cursor) if self.cursor is not None else None
         column = next((column for column in self.columns if column.id == self.sort), None)
-        changed, moved = self._store.load(records, column, now)
-        calm = bool(self.order) and not self._ticking()
-        if calm and (not changed or not (moved or self.filter.terms)):
+        loaded = self._store.load(records, column, now)
+        self._owed = self._owed or (loaded.changed and (loaded.moved or bool(self.filter.terms)))
+        early = not loaded.members and self.ghost is None and 0 < now - self._arranged < RESORT_S
+        if self.order and (early or not (self._owed or self._ticking())):
             self.version += 1
             return True
         self.marks &= self._store.records.keys()
-        self.longest = self._store.longest(now)
+        if loaded.members:
+            self.longest = self._store.longest(now)
         self._arrange(now, held=True, vanished=self._vanished(lost, now))
         return False
 
@@ -114,7 +126,7 @@ class Rows(Generic[R]):
     def set_filter(self, wanted: Filter, now: float) -> None:
         """Show only rows that match; the cursor goes to the row nearest by when its own is hidden."""
         self.filter = wanted
-        self._arrange(now, held=False)
+        self._arrange(now, held=False, resort=False)
 
     def set_sort(self, column: str, now: float, *, descending: bool | None = None) -> None:
         """Sort by a column id; the same column again turns the order round unless `descending` is given."""
@@ -123,11 +135,15 @@ class Rows(Generic[R]):
         self.sort, self.descending = column, descending
         self._arrange(now, held=True, vanished=self.ghost)
 
-    def _arrange(self, now: float, *, held: bool, vanished: Ghost[R] | None = None) -> None:
+    def _arrange(
+        self, now: float, *, held: bool, vanished: Ghost[R] | None = None, resort: bool = True
+    ) -> None:
         place = self.index(self.cursor)
         self.ghost = None
-        shown = self._store.matching(self.filter, now)
-        self.order = self._sorted(shown, now)
+        if resort or self._whole is None:
+            self._arranged, self._owed = now, False
+            self._whole = self._sorted(list(self._store.records), now)
+        self.order = self._store.matching(self.filter, self._whole, now)
         self._number()
         if self.cursor is not None and self.cursor not in self._place:
             if held:
@@ -159,10 +175,12 @@ class Rows(Generic[R]):
         if column is None:
             return keys
         values = self._store.column(column, keys, now)
-        known = [
-            (_comparable(value), key) for value, key in zip(values, keys, strict=True) if value is not None
+        known: list[tuple[Any, str]] = [
+            (value, key) for value, key in zip(values, keys, strict=True) if value is not None
         ]
         unknown = [key for value, key in zip(values, keys, strict=True) if value is None]
+        if known and isinstance(known[0][0], str):  # a column holds texts or numbers, never both
+            known = [(str(value).casefold(), key) for value, key in known]
         known.sort(key=_first, reverse=self.descending)
         return [key for _, key in known] + unknown
 
@@ -180,7 +198,7 @@ class Rows(Generic[R]):
             return
         self.cursor = target
         if self.ghost is not None:
-            self._arrange(now, held=False)
+            self._arrange(now, held=False, resort=False)
         self.version += 1
 
     def select(self, key: str, now: float) -> bool:
@@ -217,8 +235,3 @@ class Rows(Generic[R]):
 
 
 _first = operator.itemgetter(0)
-
-
-def _comparable(value: Value) -> tuple[float, str] | float:
-    """A column holds texts or numbers, never both: each sorts among its like."""
-    return (0.0, value.casefold()) if isinstance(value, str) else float(value or 0.0)

@@ -6,13 +6,21 @@ Only what changed is made again, so that 10,000 rows of which a few change cost 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from console.tui.model.cells import Column, Value
 from console.tui.model.filters import Filter
 
 R = TypeVar("R")
 SLICE = 250  # search texts made in one go: about 3 ms
+
+
+class Loaded(NamedTuple):
+    """What a new snapshot may have changed."""
+
+    changed: bool  # any record or key
+    moved: bool  # the order by the column asked about
+    members: bool  # which keys there are
 
 
 class Store(Generic[R]):
@@ -26,15 +34,34 @@ class Store(Generic[R]):
         ] = {}  # column id → key → value, for columns that do not tick
         self._haystacks: dict[str, str] = {}
         self._missing: list[str] = []  # keys whose search text may be missing
+        self._foreseen: list[tuple[str, R]] | None = (
+            None  # records about to be loaded, and how far they are ready
+        )
+        self._place = 0
+        self._coming: dict[str, tuple[R, str]] = {}  # their search texts
 
-    def load(self, records: Iterable[tuple[str, R]], by: Column[R] | None, now: float) -> tuple[bool, bool]:
-        """Take a new snapshot.
+    def foresee(self, records: list[tuple[str, R]], now: float) -> bool:
+        """Make the search texts of records about to be loaded, a few at a time; True when none is missing any more."""
+        if self._foreseen is not records:
+            self._foreseen, self._place = records, 0
+        made, known = 0, self.records
+        for place in range(self._place, len(records)):
+            key, record = records[place]
+            if known.get(key) is not record:
+                self._coming[key] = (record, self._words(record, now))
+                made += 1
+                if made == SLICE:
+                    self._place = place + 1
+                    return False
+        self._place = len(records)
+        return True
 
-        Returns whether any record or key is another than before, and whether the order by column `by` may be.
-        """
+    def load(self, records: Iterable[tuple[str, R]], by: Column[R] | None, now: float) -> Loaded:
+        """Take a new snapshot; whether the order by column `by` may be another is told, too."""
         before, fresh = self.records, dict(records)
         changed = [key for key, record in before.items() if fresh.get(key) is not record]
-        moved = by is None or by.ticks or before.keys() != fresh.keys()
+        members = before.keys() != fresh.keys()
+        moved = by is None or by.ticks or members
         if not moved and by is not None:
             value = by.value
             moved = any(value(before[key], now) != value(fresh[key], now) for key in changed)
@@ -44,7 +71,11 @@ class Store(Generic[R]):
             self._haystacks.pop(key, None)
             for known in self._values.values():
                 known.pop(key, None)
-        return bool(changed) or len(fresh) != len(before), moved
+        for key, (record, words) in self._coming.items():
+            if fresh.get(key) is record:
+                self._haystacks[key] = words
+        self._coming, self._foreseen = {}, None
+        return Loaded(bool(changed) or members, moved, members)
 
     def value(self, column: Column[R], key: str, now: float) -> Value:
         """One value."""
@@ -76,19 +107,20 @@ class Store(Generic[R]):
         del self._missing[-SLICE:]
         return not self._missing
 
-    def matching(self, wanted: Filter, now: float) -> list[str]:
-        """The keys that pass a filter, in the order of the snapshot."""
+    def matching(self, wanted: Filter, keys: Sequence[str], now: float) -> list[str]:
+        """Those of the `keys` that pass a filter, in their order."""
         if not wanted.terms:
-            return list(self.records)
+            return list(keys)
         while not self.prepare(now):
             pass
         by_id = {column.id: column for column in self.columns}
         haystacks = self._haystacks
-        if wanted.plain is not None:
-            return [key for key in self.records if wanted.plain in haystacks[key]]
+        plain = wanted.plain
+        if plain is not None:
+            return [key for key in keys if plain in haystacks[key]]
         return [
             key
-            for key in self.records
+            for key in keys
             if wanted.matches(haystacks[key], lambda name, key=key: self.value(by_id[name], key, now))  # type: ignore[misc]  # bound per row
         ]
 

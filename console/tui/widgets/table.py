@@ -114,6 +114,9 @@ class RowTable(ScrollView, Generic[R], can_focus=True):
         if self._pending is None:
             return
         records, columns = self._pending
+        if not self.rows.foresee(records, self._now()):
+            self.set_timer(PREPARE_S, self._take)
+            return
         self._pending = None
         before = self.rows.index(self.rows.cursor)
         same, record = self.rows.columns is columns, self.record

@@ -12,7 +12,6 @@ from console.operations.view import FleetView, NodeRow
 from console.poller.wire import ROWS, Listener, Teller, Told, failed
 from tests.support.tui_fleet import rich_view
 
-
 STRINGS = (
     "\x1b[2J",
     "two\nlines",
