@@ -10,6 +10,7 @@ from backends.fakes.world import FakeProcess, FakeWorld
 from backends.records import strict
 from backends.records.job import Job
 from backends.records.status import JobStatus, SaveStatus
+from backends.store.sealing import JobKey, escrow_test
 
 Document = dict[str, Any]
 
@@ -36,6 +37,7 @@ class SmallVerbs:
     world: FakeWorld
     held: dict[str, HeldJob]
     events: list[Document]
+    keys: dict[str, str]
     facts: Document
     failures: list[str]
     restore_takes_s: float
@@ -86,6 +88,12 @@ class SmallVerbs:
         held = self._held(document["job"])
         held.state = "unrehearsed"
         return {"job": strict.to_document(self._job_status(held, self.world.clock.monotonic()))}
+
+    async def escrow(self, document: Document) -> Document:
+        """A test object sealed with the key that came with the grant."""
+        held = self._held(document["job"])
+        key = JobKey.from_hex(self.keys[held.job.uid])
+        return {"test": escrow_test(key, held.job.uid, document["nonce"])}
 
     async def forget(self, document: Document) -> Document:
         """Drop the record; the process is untouched."""

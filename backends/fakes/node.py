@@ -43,6 +43,7 @@ class FakeNode(SmallVerbs):
     started: set[tuple[str, int]] = field(default_factory=set)
     outcomes: dict[str, Document] = field(default_factory=dict)
     events: list[Document] = field(default_factory=list)
+    keys: dict[str, str] = field(default_factory=dict)  # job uid → its key, from the newest grant
     calls: list[str] = field(default_factory=list)
     facts: Document = field(default_factory=lambda: {"arch": "x86_64", "kernel": "6.1"})
     on_verb: dict[str, Callable[[Document], Document]] = field(default_factory=dict)
@@ -68,7 +69,7 @@ class FakeNode(SmallVerbs):
             "status": self.status, "facts": self.answer_facts, "events": self.answer_events, "acknowledge": self.acknowledge,
             "restore": self.restore, "start": self.start, "protect": self.start, "save": self.save, "stop": self.stop,
             "rehearse": self.rehearse, "set": self.set, "pause": self.pause, "resume": self.resume,
-            "forget": self.forget, "thaw": self.thaw, "examine": self.examine,
+            "forget": self.forget, "thaw": self.thaw, "examine": self.examine, "escrow": self.escrow,
         }  # fmt: skip
         self.finish_restores()
         if verb in self.on_verb:
@@ -116,6 +117,7 @@ class FakeNode(SmallVerbs):
         if not self.world.store.may_start(job.uid, grant["epoch"], self.guard, grant["nonce"]):
             raise FencedError(f"epoch {grant['epoch']} of {job.name} does not name this guard")
         self.started.add((job.uid, grant["epoch"]))
+        self.keys[job.uid] = grant["key"]
         return job, grant
 
     async def start(self, document: Document) -> Document:

@@ -25,7 +25,7 @@ from backends.store.full import make_full
 from backends.store.lineage import Lineage, read_lineage
 from backends.store.open import open_store
 from backends.store.port import ObjectStore
-from backends.store.sealing import JobKey
+from backends.store.sealing import JobKey, escrow_test
 
 SEQ_TRIES = 3  # another writer of our epoch would be a bug or a thief: do not race it for ever
 
@@ -168,6 +168,10 @@ class StoreVault:
                 f"epoch {epoch} of job {self._job.name} continues from {found.checkpoint or 'nothing'}, "
                 f"not from {checkpoint or 'nothing'}"
             )
+
+    def escrow(self, nonce: str) -> str:
+        """What only a holder of the key that seals this job's saves can open."""
+        return escrow_test(self._key, self._job.uid, nonce)
 
     def maker(self, checkpoint: str) -> str | None:
         """The guard named by the continues of the checkpoint's epoch."""

@@ -83,6 +83,10 @@ class Vault(Protocol):
         """
         ...
 
+    def escrow(self, nonce: str) -> str:
+        """A test object sealed with the job's key as this guard uses it; needs no store. Hex."""
+        ...
+
     def maker(self, checkpoint: str) -> str | None:
         """The guard that was named to run the epoch of a checkpoint; None when the lineage does not say."""
         ...

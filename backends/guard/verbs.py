@@ -24,6 +24,7 @@ from backends.records.strict import read, to_document
 Answer = dict[str, Any]
 BEGIN_WAIT_S = 120.0  # protect and start answer when they are done
 MOST_EVENTS = 500
+MOST_NONCE = 64  # characters
 
 
 class Host(Protocol):
@@ -125,6 +126,14 @@ class Named:
 
 
 @dataclass(frozen=True)
+class Escrow:
+    """A job whose key is to be proven; the nonce is the asker's."""
+
+    job: str
+    nonce: str
+
+
+@dataclass(frozen=True)
 class Thawing:
     """The operator's word that a frozen job shall run."""
 
@@ -153,6 +162,7 @@ class Verbs:
             "resume": (Named, lambda named: self._pause(named, paused=False)),
             "forget": (Named, self._forget),
             "thaw": (Thawing, self._thaw),
+            "escrow": (Escrow, self._escrow),
             "shutdown": (Nothing, self._shutdown),
         }
 
@@ -256,6 +266,13 @@ class Verbs:
         self._host.tools.spool.add("job.word", text, unit.record.job.name)
         unit.take(Word())
         return {"job": to_document(unit.status())}
+
+    def _escrow(self, asked: Escrow) -> Answer:
+        if not 16 <= len(asked.nonce) <= MOST_NONCE:
+            raise UsageError(
+                f"escrow nonce of {len(asked.nonce)} characters: 16 to {MOST_NONCE} are expected; ask with a fresh one"
+            )
+        return {"test": self._host.book.get(asked.job).vault.escrow(asked.nonce)}
 
     def _shutdown(self, _: Nothing) -> Answer:
         self._host.end()

@@ -184,6 +184,6 @@ def check_escrow(key: JobKey, uid: str, nonce: str, test: str) -> None:
         found = {}
     if found != {"nonce": nonce, "uid": uid}:
         raise DamagedError(
-            f"job {uid}: the escrowed key does not open the node's test object; protection is refused",
-            hint="install the job's key on the node again, or make a new job uid",
+            f"job {uid}: the key kept here does not open what its guard sealed; checkpoints made now could not be restored",
+            hint="put the right key file back, or protect the job again under a new name",
         )

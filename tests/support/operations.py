@@ -414,7 +414,7 @@ class Practice:
         uid = (name.replace("-", "") + "a" * 20)[:20]
         job = Job(name, node, uid, command=("true",), store=STORE, interval_s=60.0, **fields)
         self.records.put_job(job)
-        self.keys.new_job_key(uid)
+        key = self.keys.new_job_key(uid)
         truth = self.side.truth("earlier")
         truth.register(uid, name)
         truth.claim(uid, 1, "c1" + name, {"kind": "first"})
@@ -423,7 +423,7 @@ class Practice:
         fake = self.nodes[node]
         process = self.world.spawn(uid, 1, node, "genesis")
         held = HeldJob(job, 1, process, "trial")
-        fake.held[uid] = held
+        fake.held[uid], fake.keys[uid] = held, key
         fake.started.add((uid, 1))
         for _ in range(saves):
             self.clock.advance(10)

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from backends.errors import (
+    CredentialsError,
+    DamagedError,
     EngineError,
     FencedError,
     IncompatibleError,
@@ -20,6 +22,7 @@ from backends.records import strict
 from backends.records.job import CONTROLLER_ONLY, Job
 from backends.records.node import Node
 from backends.records.status import JobStatus
+from console.operations.common.escrow import prove_escrow
 from console.operations.common.grants import grant, job_document
 from console.operations.common.locate import remember
 from console.operations.common.runs import Notebook
@@ -88,6 +91,7 @@ async def protect(
         IncompatibleError: no engine can save it; the reasons and the restart line are in the message.
         NoProofError: an earlier process of this job may still run elsewhere.
         EngineError: the trial save failed; the process runs on.
+        DamagedError: the key kept here does not open what the guard sealed; saves are paused.
         StillRunningError: not waited for.
     """
     node = fleet.node(job.node)
@@ -111,8 +115,21 @@ async def protect(
         status = strict.read(JobStatus, answer.get("job"), what=f"answer of {node.name}", ignore_unknown=True)
         book.observe(verb, epoch=epoch.epoch, state=status.state, pid=status.pid)
         remember(fleet, node, status)
+        await _check_key(fleet, job, node)
         fleet.tell("job.protected", f"{job.name} is under guard on {node.name}", node=node.name, job=job.name)
         return await _after_trial(fleet, job, node, status, on_step, wait)
+
+
+async def _check_key(fleet: Fleet, job: Job, node: Node) -> None:
+    """No protection by saves that the key kept here does not open: they stop, and the process runs on."""
+    try:
+        await prove_escrow(fleet, job, node)
+    except (DamagedError, CredentialsError) as error:
+        await fleet.ask(node, "pause", {"job": job.name})
+        raise type(error)(
+            f"protection of job {job.name} is refused: {error.message}; its saves are paused, the process runs on",
+            hint=error.hint,
+        ) from None
 
 
 async def _registered(fleet: Fleet, job: Job) -> Job:

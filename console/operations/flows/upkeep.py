@@ -11,8 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from backends.errors import ReprieveError
+from backends.errors import ReprieveError, UnreachableError
 from backends.records.job import Job
+from console.operations.common.escrow import prove_escrow
 from console.operations.common.rates import job_rate, tell_rate
 from console.operations.common.scrubs import scrubs, tell_scrub
 from console.operations.decide.upkeep import Check, first_whole, may_retain, may_scrub, samples, scrub_due
@@ -21,6 +22,7 @@ from console.operations.truth import SaveView
 
 RETAIN_EVERY_S = 3600.0
 SCRUB_EVERY_S = 86400.0
+ESCROW_EVERY_S = 86400.0
 FIRST_S = 60.0  # a controller that just started looks after lost jobs first
 RATE_CHANGE = 0.1  # share by which a rate must have changed to be told again
 AGAIN_S = 600.0  # between two looks for checks that are due
@@ -42,6 +44,7 @@ class Upkeep:
         default_factory=dict
     )  # uid → epoch and rate told to it
     _retained_at: dict[str, float] = field(default_factory=dict)  # uid → monotonic
+    _proven_at: dict[str, float] = field(default_factory=dict)  # uid → monotonic
 
     def tick(self) -> None:
         """Begin a round when one is due; called at every look."""
@@ -74,12 +77,29 @@ class Upkeep:
                 if may_scrub(current.state):
                     await self._scrub(job)
                 if may_retain(current.state):
+                    await self._escrow(job, current.node)
                     await self._retain(job)
                     await self._rate(job, current.epoch)
             except ReprieveError as error:
                 self.alert(
                     job.uid, f"job {job.name}: its checkpoints cannot be looked after: {error.message}"
                 )
+
+    async def _escrow(self, job: Job, where: str | None) -> None:
+        """Once a day, and after each start of a controller: the key kept here opens what the guard seals."""
+        now = self.fleet.clock.monotonic()
+        last = self._proven_at.get(job.uid)
+        if where is None or (last is not None and now - last < ESCROW_EVERY_S):
+            return
+        try:
+            await prove_escrow(self.fleet, job, self.fleet.node(where))
+        except UnreachableError:
+            return  # a silent node is told elsewhere; the next round asks again
+        except ReprieveError as error:
+            text = f"job {job.name}: its key could not be proven against {where}: {error.message}"
+            self.alert(job.uid, text)
+            self.fleet.tell("escrow.failed", text, node=where, job=job.name)
+        self._proven_at[job.uid] = now
 
     async def _scrub(self, job: Job) -> None:
         """The newest whole checkpoint in full, unless it was verified before; then samples of older ones."""

@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from backends.errors import DamagedError
+from backends.ids import new_nonce
+from backends.store.sealing import JobKey, check_escrow
 from tests.support.guard_engine import stopped
 from tests.support.guard_node import Fleet, Node, RefusedError, request, wait_for
 
@@ -193,3 +196,15 @@ def test_process_end_with_and_without_done_file(make_node: Make, fleet: Fleet, t
     os.kill(pid, signal.SIGKILL)
     wait_for("it counts as finished", lambda: node.state() == "finished")
     shutil.rmtree(fleet.store_directory)
+
+
+def test_the_guard_proves_the_key_it_seals_with(make_node: Make, fleet: Fleet) -> None:
+    node = make_node()
+    start(node, fleet)
+    nonce = new_nonce()
+    answer = node.call("escrow", job="count", nonce=nonce)
+    check_escrow(fleet.job_key, fleet.uid, nonce, answer["test"])
+    with pytest.raises(DamagedError, match="does not open"):
+        check_escrow(JobKey.new(), fleet.uid, nonce, answer["test"])
+    with pytest.raises(RefusedError, match="16 to 64"):
+        node.call("escrow", job="count", nonce="x")

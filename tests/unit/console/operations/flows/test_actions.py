@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from backends.errors import (
+    DamagedError,
     EngineError,
     IncompatibleError,
     NoProofError,
@@ -19,6 +20,7 @@ from backends.errors import (
 )
 from backends.fakes.clock import run
 from backends.records.job import Job
+from backends.store.sealing import JobKey, escrow_test
 from console.operations import api
 from console.operations.actions.typed import changes_of, job_of
 from console.operations.common import runs
@@ -76,6 +78,32 @@ def test_a_job_is_protected_only_after_a_rehearsal_on_another_host(practice: Pra
     assert outcome.document["node"] != "n0"
     row = view(practice).jobs[0]
     assert (row.state, row.reason) == ("protected", f"rehearsed on {outcome.document['node']}")
+
+
+def test_protection_is_refused_where_the_key_kept_here_does_not_open_what_the_guard_seals(
+    practice: Practice,
+) -> None:
+    node = practice.nodes["n0"]
+    node.on_verb["escrow"] = lambda asked: {
+        "test": escrow_test(JobKey.new(), practice.fleet().job("train").uid, asked["nonce"])
+    }
+    with pytest.raises(DamagedError, match=r"protection of job train is refused: .*saves are paused"):
+        start(practice)
+    uid = practice.fleet().job("train").uid
+    assert node.held[uid].state == "paused"
+    assert practice.where(uid) == [("n0", 1)], "the process runs on"
+    kinds = [event.kind for _, event in practice.fleet().ledger.events()]
+    assert "job.protected" not in kinds
+
+
+def test_an_old_proof_of_the_key_is_not_taken_for_a_new_one(practice: Practice) -> None:
+    node = practice.nodes["n0"]
+    key = lambda uid: JobKey.from_hex(practice.keys.made[uid])  # noqa: E731 - short, used once
+    node.on_verb["escrow"] = lambda asked: {
+        "test": escrow_test(key(uid := practice.fleet().job("train").uid), uid, "0" * 32)
+    }
+    with pytest.raises(DamagedError, match="is refused"):
+        start(practice)
 
 
 def test_a_failed_rehearsal_leaves_the_job_unrehearsed(practice: Practice) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from backends.errors import DamagedError, StoreError, UsageError
 from backends.fakes.clock import run
+from backends.store.sealing import JobKey
 from console.operations import api
 from console.operations.common.scrubs import scrubs
 from console.operations.flows.upkeep import Upkeep, check_one, retain
@@ -129,6 +130,28 @@ def test_only_what_was_shown_is_deleted(world: World) -> None:
     with pytest.raises(UsageError, match="may not go any more"):
         run(world.practice.clock, main(("1.3",)))
     assert world.saved() == ["1.2", "1.3", "1.4"]
+
+
+def test_the_key_kept_here_is_proven_every_day_against_the_guard(world: World) -> None:
+    node = world.practice.nodes["n0"]
+    world.round()
+    world.round()
+    assert node.calls.count("escrow") == 1
+    node.keys[world.job.uid] = JobKey.new().hex
+    world.later(DAY)
+    world.round()
+    assert node.calls.count("escrow") == 2
+    assert [text for text in world.alerts if "does not open what its guard sealed" in text]
+    assert "escrow.failed" in world.kinds()
+
+
+def test_a_silent_node_proves_nothing_about_the_key(world: World) -> None:
+    world.practice.nodes["n0"].partitioned = True
+    world.round()
+    assert not [text for text in world.alerts if "key" in text]
+    world.practice.nodes["n0"].partitioned = False
+    world.round()
+    assert world.practice.nodes["n0"].calls.count("escrow") == 2, "asked again, not only the day after"
 
 
 def test_a_sample_does_not_make_a_checkpoint_verified(world: World) -> None:
