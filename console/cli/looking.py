@@ -38,6 +38,23 @@ def look(invocation: Invocation) -> tuple[FleetView, dict[str, dict[str, str]]]:
     return on_fleet(invocation, work)
 
 
+def empty_line(invocation: Invocation, what: str, how: str, command: str) -> None:
+    """Say what to do where the listing of `command` is empty: look at the practice fleet that runs, or begin with `how`.
+
+    Machine formats stay silent: an empty list is their answer.
+    """
+    if invocation.machine:
+        return
+    context = invocation.context
+    socket = context.practice_socket
+    if context.name != "practice" and socket is not None and socket.exists():
+        invocation.say(
+            f"no {what} in context {context.name}; a practice fleet runs: reprieve --context practice {command}"
+        )
+    else:
+        invocation.say(f"no {what} yet: {how}")
+
+
 def controller_line(invocation: Invocation, view: FleetView) -> None:
     """Warn when no controller is alive."""
     if view.no_controller_since is not None:

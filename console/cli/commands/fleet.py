@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from backends.errors import ReprieveError, UsageError
 from backends.records.node import Node
-from console.cli.looking import controller_line, look
+from console.cli.looking import controller_line, empty_line, look
 from console.cli.session import act, on_fleet
 from console.operations.view import FleetView, NodeRow
 
@@ -54,6 +54,8 @@ def list_(invocation: Invocation) -> int:
         Column("guard", wide=True),
     ]
     invocation.emit_listing("node", [node_document(row, labels.get(row.name, {})) for row in rows], columns)
+    if not view.nodes:
+        empty_line(invocation, "nodes", "reprieve fleet add NAME --ssh USER@HOST", "fleet list")
     controller_line(invocation, view)
     return 0
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from backends.clock import format_utc
 from backends.errors import UsageError
-from console.cli.looking import controller_line, look
+from console.cli.looking import controller_line, empty_line, look
 from console.cli.session import on_fleet
 from console.operations.common.scrubs import scrubs
 from console.operations.view import FleetView, JobRow, risk_now
@@ -74,6 +74,8 @@ def list_(invocation: Invocation) -> int:
         Column("store", wide=True),
     ]
     invocation.emit_listing("job", items, columns)
+    if not view.jobs:
+        empty_line(invocation, "jobs", "reprieve jobs protect NAME --node NODE --pid PID", "jobs list")
     controller_line(invocation, view)
     return 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import signal
 from typing import TYPE_CHECKING, Any
 
 from backends.clouds.practice.client import PracticeClient
@@ -26,6 +27,8 @@ def up(invocation: Invocation) -> int:
     """Start a fleet and keep it until Ctrl-C, SIGTERM or `practice down`."""
     from backends.practice.launch import start
 
+    # A shell without job control starts background jobs with SIGINT ignored: what ends the fleet must be heard there too.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     typed = invocation.arguments
     bare = bool(typed["bare"])
     layout = Layout(default_directory())
