@@ -45,7 +45,7 @@ def _folded(line: str, width: int) -> list[str]:
         return [line]
     start = re.match(r"(?:.*\S {2,}| *)(?=\S)", line)
     indent = start.end() if start is not None else 0
-    if indent > width // 2:
+    if indent > width * 2 // 3:  # too little room there
         indent = 4
     return textwrap.wrap(
         line, width, subsequent_indent=" " * indent, drop_whitespace=True, break_on_hyphens=False
