@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from backends.clock import format_utc
+from backends.inventory.document import nearest
+from console.cli.exits import usage
 from console.cli.session import on_fleet
 
 if TYPE_CHECKING:
@@ -36,6 +39,12 @@ def look(invocation: Invocation) -> tuple[FleetView, dict[str, dict[str, str]]]:
         return view, {name: dict(node.labels) for name, node in fleet.records.nodes().items()}
 
     return on_fleet(invocation, work)
+
+
+def check_state(typed: str | None, known: Sequence[str]) -> None:
+    """UsageError for a state that does not exist: a listing must not look empty because of a typing error."""
+    if typed is not None and typed not in known:
+        raise usage(f"--state is {typed!r}{nearest(typed, known)}")
 
 
 def empty_line(invocation: Invocation, what: str, how: str, command: str) -> None:
