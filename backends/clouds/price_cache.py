@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from backends.clean import clean
 from backends.clouds.figures import Figure
+from backends.clouds.kept import opened
 from backends.clouds.prices import Price
-from backends.errors import ReprieveError
 from backends.xdg import private
 
 FILE = "prices.db"
+WHAT = "the pulled prices"  # as errors call it
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS prices (
     provider TEXT, region TEXT, type TEXT, system TEXT, kind TEXT, zone TEXT, usd REAL NOT NULL, since TEXT,
@@ -37,26 +35,12 @@ class Kept:
     fetched_at: str
 
 
-@contextlib.contextmanager
-def _open(path: Path) -> Iterator[sqlite3.Connection]:
-    connection = sqlite3.connect(path)
-    try:
-        with connection:
-            yield connection
-    except sqlite3.DatabaseError as error:
-        raise ReprieveError(
-            f"{path}: the pulled prices cannot be read ({clean(error)}); delete the file and pull again"
-        ) from None
-    finally:
-        connection.close()
-
-
 def save(cache: Path, prices: Sequence[Price], fetched_at: str) -> None:
     """Put `prices` in place of the older ones of the same provider, region, type, system and kind; the rest stays.
 
     A zone that no longer has a price goes: what was not told again is not known any more.
     """
-    with _open(private(cache) / FILE) as connection:
+    with opened(private(cache) / FILE, WHAT) as connection:
         connection.executescript(_SCHEMA)
         pools = {(p.provider, p.region, p.instance_type, p.system, p.kind) for p in prices}
         connection.executemany(
@@ -84,7 +68,7 @@ def load(
         f"SELECT * FROM prices WHERE provider IN ({marks}) AND system = ? AND (? IS NULL OR region = ?) "  # noqa: S608 - only question marks
         "ORDER BY provider, region, type, kind, zone"
     )
-    with _open(cache / FILE) as connection:
+    with opened(cache / FILE, WHAT) as connection:
         connection.executescript(_SCHEMA)
         rows = connection.execute(query, (*providers, system, region, region)).fetchall()
     return [
@@ -103,7 +87,7 @@ class KeptFigure:
 
 def save_figures(cache: Path, provider: str, figures: Sequence[Figure], fetched_at: str) -> None:
     """Put `figures` in place of all older ones of the provider, whole or not at all."""
-    with _open(private(cache) / FILE) as connection:
+    with opened(private(cache) / FILE, WHAT) as connection:
         connection.executescript(_SCHEMA)
         connection.execute("DELETE FROM figures WHERE provider = ?", (provider,))
         connection.executemany(
@@ -120,7 +104,7 @@ def load_figures(cache: Path, provider: str, region: str | None = None) -> dict[
     if not (cache / FILE).exists():
         return {}
     query = "SELECT * FROM figures WHERE provider = ? AND (? IS NULL OR region = ?)"
-    with _open(cache / FILE) as connection:
+    with opened(cache / FILE, WHAT) as connection:
         connection.executescript(_SCHEMA)
         rows = connection.execute(query, (provider, region, region)).fetchall()
     return {

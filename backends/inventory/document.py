@@ -61,12 +61,12 @@ class Document:
         return dict(value)
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
-    """`; did you mean 'x'?` with the nearest known word, else the known words."""
+def nearest(word: str, known: Iterable[str], likeness: float = 0.6) -> str:
+    """`; did you mean 'x'?` with the nearest known word of at least this likeness (0 to 1), else the known words."""
     import difflib
 
     names = sorted(known)
-    close = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
+    close = difflib.get_close_matches(word, names, n=1, cutoff=likeness)
     if close:
         return f"; did you mean {close[0]!r}?"
     return f"; known here: {', '.join(names)}" if names else ""

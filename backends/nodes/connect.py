@@ -272,7 +272,9 @@ async def _explained(hop: Hop) -> AsyncIterator[None]:
         ) from None
     except (asyncssh.Error, OSError) as error:
         text = (
-            getattr(error, "strerror", None)
+            "the connection was refused: does its SSH server run, and on that port?"
+            if isinstance(error, ConnectionRefusedError)
+            else getattr(error, "strerror", None)
             or getattr(error, "reason", None)
             or str(error)
             or type(error).__name__

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from backends.clock import format_utc
+from backends.inventory.document import nearest
+from console.cli.exits import usage
 from console.cli.session import on_fleet
 
 if TYPE_CHECKING:
@@ -36,6 +39,29 @@ def look(invocation: Invocation) -> tuple[FleetView, dict[str, dict[str, str]]]:
         return view, {name: dict(node.labels) for name, node in fleet.records.nodes().items()}
 
     return on_fleet(invocation, work)
+
+
+def check_state(typed: str | None, known: Sequence[str]) -> None:
+    """UsageError for a state that does not exist: a listing must not look empty because of a typing error."""
+    if typed is not None and typed not in known:
+        raise usage(f"--state is {typed!r}{nearest(typed, known)}")
+
+
+def empty_line(invocation: Invocation, what: str, how: str, command: str) -> None:
+    """Say what to do where the listing of `command` is empty: look at the practice fleet that runs, or begin with `how`.
+
+    Machine formats stay silent: an empty list is their answer.
+    """
+    if invocation.machine:
+        return
+    context = invocation.context
+    socket = context.practice_socket
+    if context.name != "practice" and socket is not None and socket.exists():
+        invocation.say(
+            f"no {what} in context {context.name}; a practice fleet runs: reprieve --context practice {command}"
+        )
+    else:
+        invocation.say(f"no {what} yet: {how}")
 
 
 def controller_line(invocation: Invocation, view: FleetView) -> None:

@@ -154,8 +154,8 @@ def _operands(command: Command, others: list[str]) -> list[str]:
             from backends.inventory.document import nearest
 
             name = token.split("=", 1)[0]
-            known = [f"--{argument.name}" for argument in options_of(command)]
-            close = nearest(name, known).split("; known here")[0]
+            known = [argument.name for argument in options_of(command)]  # dashes alone make nothing alike
+            close = nearest(name.lstrip("-"), known, 0.7).split("; known here")[0].replace("'", "'--", 1)
             raise usage(f"reprieve {command.words} has no option {name!r}{close} (add --help to see them)")
     return others
 

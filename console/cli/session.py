@@ -29,6 +29,16 @@ def on_fleet(invocation: Invocation, work: Callable[[Fleet], Awaitable[T]], role
     return asyncio.run(main())
 
 
+def checked(invocation: Invocation) -> None:
+    """Refuse what is wrong on its face before anybody is asked for a yes: names that are not there, values out of range."""
+    from console.operations.actions.beforehand import check
+
+    async def work(fleet: Fleet) -> None:
+        check(fleet, invocation.words, invocation.arguments)
+
+    on_fleet(invocation, work)
+
+
 def act(invocation: Invocation) -> int:
     """Perform the invocation's own words through `console.operations.api` and print what came of it."""
     from console.operations.api import perform

@@ -68,7 +68,8 @@ def _checked(document: Document, setting: Setting, value: Any, *at: str) -> Valu
             raise document.error(f"{setting.name} is {value!r}; true or false expected", *at)
         return value
     if not isinstance(value, str) or not value:
-        raise document.error(f"{setting.name} is {value!r}; text expected", *at)
+        found = "a table" if isinstance(value, dict) else repr(value)
+        raise document.error(f"{setting.name} is {found}; text expected", *at)
     if setting.choices and value not in setting.choices:
         raise document.error(
             f"{setting.name} is {value!r}; one of {', '.join(setting.choices)} expected", *at

@@ -51,7 +51,8 @@ def _layers(environ: Mapping[str, str], config: str | None) -> tuple[list[Layer]
     user = os.path.abspath(os.path.expanduser(named)) if named else user_file()
     files = {path: os.path.isfile(path) for path in (user, system_file(environ))}
     if named and not files[user]:
-        raise UsageError(f"configuration file {user} does not exist")
+        missing = "is no regular file" if os.path.exists(user) else "does not exist"
+        raise UsageError(f"configuration file {user} {missing}")
     if not any(files.values()):
         return [], files
     from pathlib import Path

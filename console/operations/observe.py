@@ -156,6 +156,9 @@ class Observer:
         left = None
         if status is not None and status.notice_deadline_s is not None and age is not None:
             left = status.notice_deadline_s - age
+        notice = status.notice if status is not None else None
+        if verdict.state == "lost":  # an announcement of what has happened announces nothing
+            notice = left = None
         reason = verdict.reason or (known.error if verdict.state != "ok" else _zombies(status))
         return NodeRow(
             node.name,
@@ -164,7 +167,7 @@ class Observer:
             node.pool,
             node.provider,
             age,
-            status.notice if status is not None else None,
+            notice,
             left,
             jobs,
             status.guard if status is not None else None,

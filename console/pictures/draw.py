@@ -13,7 +13,7 @@ from typing import Any
 from planner.quantities import format_duration
 
 LEAST, MOST = 40, 200  # columns
-_SHADES = " ░▒▓█"
+_LEVELS = " ▁▂▃▄▅▆▇█"  # each cell a small bar: nine levels where shades have five
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def heat_map(
     *,
     width: int,
 ) -> str:
-    """Shades from low to high, `-` below 0 where something is above, `·` unknown; the first row is drawn at the bottom.
+    """Bars from low to high, `-` below 0 where something is above, `·` unknown; the first row is drawn at the bottom.
 
     `ends` name the two ends of the x axis.
     """
@@ -145,5 +145,5 @@ def _shade(value: float | None, low: float, high: float) -> str:
     if value < low:
         return "-"
     if not high > low:
-        return _SHADES[-1]
-    return _SHADES[min(len(_SHADES) - 1, int((value - low) / (high - low) * len(_SHADES)))]
+        return _LEVELS[-1]
+    return _LEVELS[min(len(_LEVELS) - 1, int((value - low) / (high - low) * len(_LEVELS)))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
@@ -31,7 +31,7 @@ TICK_S = 1.0
 
 
 class ConsoleApp(Spoken):
-    """The application. `guide` yields sentences for the guide strip of a demo."""
+    """The application. `guide` yields sentences for a demo's guide strip, `awaited` says what it waits for now."""
 
     TITLE = "reprieve"
     CSS_PATH = "console.tcss"
@@ -51,7 +51,8 @@ class ConsoleApp(Spoken):
         Binding("full_stop", "guide", "hide the guide", show=False, id="guide.hide"),
         Binding("question_mark,f1", "help", "help", key_display="?", id="nav.help"),
         Binding("q", "leave", "quit", id="app.quit"),
-        Binding("ctrl+q,ctrl+c", "leave", "quit", show=False, priority=True, id="app.quit-now"),
+        Binding("ctrl+q", "leave", "quit", show=False, priority=True, id="app.quit-now"),
+        Binding("ctrl+c", "leave(130)", "quit", show=False, priority=True, id="app.interrupt"),
     ]
 
     def __init__(
@@ -61,6 +62,7 @@ class ConsoleApp(Spoken):
         *,
         commands: Sequence[Command] = (),
         guide: AsyncIterator[str] | None = None,
+        awaited: Callable[[], str] | None = None,
         theme: str | None = None,
         start: str = "jobs",
         habits: Habits | None = None,
@@ -79,7 +81,7 @@ class ConsoleApp(Spoken):
         self._last = start
         feed = Feed(source, clock, self._changed)
         looks = Looks(source, clock, self._changed)
-        self.desk = Desk(feed, Tasks(source, clock, self._reported), looks, clock, commands)
+        self.desk = Desk(feed, Tasks(source, clock, self._reported), looks, clock, commands, awaited=awaited)
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Our own variables, for themes that do not have them."""
@@ -104,6 +106,8 @@ class ConsoleApp(Spoken):
             if frame is not None:
                 frame.tick()
             self._show_panel()
+            if self.desk.guide:
+                self._tell_guide()
 
     def _show_panel(self) -> None:
         if isinstance(self.screen, Live):
@@ -119,9 +123,13 @@ class ConsoleApp(Spoken):
     def say(self, sentence: str | None) -> None:
         """Put a sentence into the guide strip; None takes the strip away."""
         self.desk.guide = None if sentence is None else safe(sentence)
+        self._tell_guide()
+
+    def _tell_guide(self) -> None:
+        """Into the strip of the screen and of a panel over it."""
         for board in self.screen_stack:
             for strip in board.query(GuideStrip):
-                strip.say(self.desk.guide)
+                strip.say(self.desk.guide, self.desk.meanwhile())
 
     async def on_unmount(self) -> None:
         """Let go of what still runs here."""
@@ -208,6 +216,7 @@ class ConsoleApp(Spoken):
             from console.tui.screens.overlays import Help
 
             self.push_screen(Help(self._live_bindings(), self.desk.commands))
+            self.call_after_refresh(self._tell_guide)
 
     def _live_bindings(self) -> list[tuple[str, str, str]]:
         found: dict[tuple[str, str], list[str]] = {}
@@ -224,11 +233,11 @@ class ConsoleApp(Spoken):
         rows = [(group, "  ".join(dict.fromkeys(keys)), words) for (group, words), keys in found.items()]
         return sorted(rows, key=lambda row: order.index(row[0]))
 
-    def action_leave(self) -> None:
-        """Quit; ask first while operations of this console run."""
+    def action_leave(self, code: int = 0) -> None:
+        """Quit with exit status `code`; ask first while operations of this console run."""
         running = self.desk.tasks.running
         if not running:
-            self.exit(0)
+            self.exit(code, return_code=code)
             return
         from console.tui.screens.choose import Choice, Choose
 
@@ -237,7 +246,7 @@ class ConsoleApp(Spoken):
 
         def chosen(number: int | None) -> None:
             if number == 1:
-                self.exit(0)
+                self.exit(code, return_code=code)
 
         stay = Choice("stay", Cell(f"{running} operation(s) of this console still run", "muted"))
         leave = Choice(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from backends.clock import Clock
 from console.registry.model import Command
 from console.tui.looks import Looks
 from console.tui.model.header import Header
+from console.tui.model.incoming import safe
+from console.tui.model.meanwhile import meanwhile
 from console.tui.poll import Feed
 from console.tui.tasks import Tasks
 
@@ -39,7 +41,14 @@ class Desk:
     clock: Clock
     commands: Sequence[Command] = ()
     guide: str | None = None  # the sentence of the guide strip
+    awaited: Callable[[], str] | None = None  # what a demo waits for, for the line below that sentence
     wish: Wish = field(default_factory=Wish)
+
+    def meanwhile(self) -> str:
+        """The line below the guide's sentence; empty where nobody tells what is awaited."""
+        if self.awaited is None:
+            return ""
+        return meanwhile(safe(self.awaited()), self.feed.view, self.feed.now)
 
     def header(self) -> Header:
         """The state of the context bar now."""

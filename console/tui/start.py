@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING
 
 from backends.clock import Clock
@@ -14,18 +14,31 @@ if TYPE_CHECKING:
     from console.tui.app import ConsoleApp
 
 
-def main(context: Context, clock: Clock, guide: AsyncIterator[str] | None = None) -> int:
-    """Open the console on a context and return its exit code; UsageError for a wrong console.toml."""
+def main(
+    context: Context,
+    clock: Clock,
+    guide: AsyncIterator[str] | None = None,
+    awaited: Callable[[], str] | None = None,
+) -> int:
+    """Open the console on a context and return its exit code; UsageError for a wrong console.toml.
+
+    `guide` yields sentences for a demo's strip, `awaited` says what it waits for now.
+    """
     source = wiring.open_source(context, clock)
     try:
-        application = _application(source, clock, guide)
+        application = _application(source, clock, guide, awaited)
     except BaseException:
         source.abandon()
         raise
     return wiring.run(application, source)
 
 
-def _application(source: FleetSource, clock: Clock, guide: AsyncIterator[str] | None) -> ConsoleApp:
+def _application(
+    source: FleetSource,
+    clock: Clock,
+    guide: AsyncIterator[str] | None,
+    awaited: Callable[[], str] | None,
+) -> ConsoleApp:
     """The application; what is wrong with the user's file is told in one line before the terminal is taken."""
     from console.config import habits
     from console.tui import keymap, themes
@@ -34,4 +47,4 @@ def _application(source: FleetSource, clock: Clock, guide: AsyncIterator[str] | 
 
     wanted = habits.read(habits.path(), themes.SHORT, IDS)
     keymap.checked(wanted, ConsoleApp)
-    return ConsoleApp(source, clock, commands=wiring.commands(), guide=guide, habits=wanted)
+    return ConsoleApp(source, clock, commands=wiring.commands(), guide=guide, awaited=awaited, habits=wanted)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import signal
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -86,6 +87,10 @@ def commands() -> Sequence[Command]:
     return tuple(all_commands())
 
 
+def _end(app: App[int], code: int) -> None:
+    app.exit(code, return_code=code)
+
+
 def run(app: App[int], source: FleetSource) -> int:
     """Run the application to its end and close the source."""
     # A fleet is tens of thousands of long-lived records: collecting them again and again stalls keys for 50 ms and more.
@@ -94,6 +99,9 @@ def run(app: App[int], source: FleetSource) -> int:
     gc.enable()
 
     async def session() -> int:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):  # the terminal is given back before the program ends
+            loop.add_signal_handler(number, _end, app, 128 + number)
         try:
             code = await app.run_async()
         finally:

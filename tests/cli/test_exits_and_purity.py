@@ -240,6 +240,37 @@ def test_signals_end_it_with_their_code(tmp_path: Path, number: signal.Signals, 
     assert "Traceback" not in err
 
 
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signals_end_the_console_with_their_code_and_give_the_terminal_back(
+    tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    primary, secondary = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", MAIN],
+        cwd=ROOT,
+        env=clean_environment(tmp_path, {"TERM": "xterm-256color"}),
+        stdin=secondary,
+        stdout=secondary,
+        stderr=secondary,
+    )
+    os.close(secondary)
+    drawn, sent = b"", False
+    try:
+        while chunk := os.read(primary, 65536):
+            drawn += chunk
+            if not sent and b"no jobs yet" in drawn:
+                process.send_signal(number)
+                sent = True
+    except OSError:
+        pass  # the other side was closed: all was read
+    finally:
+        os.close(primary)
+        returned = process.wait(_LIMIT_S)
+    assert (sent, returned) == (True, code)
+    assert b"\x1b[?1049l" in drawn, "the screen of before is shown again"
+    assert b"Traceback" not in drawn
+
+
 def on_a_terminal(home: Path, *argv: str, code: str = MAIN, typed: str = "", **environ: str) -> str:
     """What the program draws on a terminal that is its stdin, stdout and stderr."""
     primary, secondary = pty.openpty()

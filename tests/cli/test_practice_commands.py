@@ -14,12 +14,14 @@ import pytest
 from tests.support.cli import MAIN, ROOT, Ran, clean_environment, reprieve
 from tests.support.practice import processes_naming, wait_until
 
+UNHEARD = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); " + MAIN
+
 
 @pytest.fixture
 def up(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    """`practice up` in the foreground of another terminal."""
+    """`practice up` as a script's background job, which begins with SIGINT ignored."""
     process = subprocess.Popen(
-        [sys.executable, "-c", MAIN, "practice", "up", "--hosts", "2", "--mode", "loopback"],
+        [sys.executable, "-c", UNHEARD, "practice", "up", "--hosts", "2", "--mode", "loopback"],
         cwd=ROOT,
         env=clean_environment(tmp_path),
         stdin=subprocess.DEVNULL,
@@ -51,6 +53,8 @@ def test_a_fleet_is_used_broken_and_ended_by_ctrl_c(tmp_path: Path, up: subproce
     again = reprieve(tmp_path, "practice", "reclaim", "host-b")
     assert (again.code, again.err) == (2, "error: practice host host-b was reclaimed already\n")
     assert "host-c is there, bare" in reprieve(tmp_path, "practice", "add").err
+    empty = reprieve(tmp_path, "jobs", "list")
+    assert "a practice fleet runs: reprieve --context practice jobs list" in empty.err
     text = reprieve(tmp_path, "practice", "status").out
     assert [line.split()[:2] for line in text.splitlines()[1:4]] == [
         ["host-a", "noticed"],
@@ -64,7 +68,11 @@ def test_a_fleet_is_used_broken_and_ended_by_ctrl_c(tmp_path: Path, up: subproce
     up.send_signal(signal.SIGINT)
     assert up.wait(30) == 130
     assert wait_until(lambda: not processes_naming(str(tmp_path)))
-    assert reprieve(tmp_path, "practice", "status").code == 5
+    gone = reprieve(tmp_path, "practice", "reclaim", "host-a")
+    place = tmp_path / "state/reprieve/practice"
+    assert (gone.code, gone.err) == (
+        5, f"error: no practice fleet runs in {place}\nhint: start one with: reprieve practice up\n"
+    )  # fmt: skip
 
 
 def test_down_ends_it_from_another_terminal(tmp_path: Path, up: subprocess.Popen[str]) -> None:

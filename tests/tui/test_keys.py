@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+
 import pytest
 from textual.binding import Binding
 
@@ -424,8 +426,38 @@ async def test_guide_from_an_iterator_goes_on_after_a_fault() -> None:
         assert isinstance(session.app.screen, Fleet)
 
 
-@pytest.mark.parametrize("key", ["q", "ctrl+q", "ctrl+c"])
-async def test_quit(key: str) -> None:
+@pytest.mark.parametrize(("key", "code"), [("q", 0), ("ctrl+q", 0), ("ctrl+c", 130)])
+async def test_quit(key: str, code: int) -> None:
     async with running() as session:
         await session.press(key)
-    assert session.app.return_code == 0
+    assert session.app.return_code == code
+
+
+async def test_what_a_demo_waits_for_stands_below_the_guide_and_over_the_help_too() -> None:
+    async def story() -> AsyncIterator[str]:
+        yield "One sentence."
+
+    async with running(size=(80, 24), guide=story(), awaited=lambda: "host-q is taken soon") as session:
+        await session.expect("One sentence.")
+        await session.pass_time(1.0)
+        await session.expect("Now: host-q is taken soon")
+        assert "next save: " in session.said()
+        await session.press("question_mark")
+        await session.expect("esc closes")
+        await session.expect("Now: host-q is taken soon")
+        await session.press("escape", "full_stop")
+        assert "host-q" not in session.said()
+
+
+@pytest.mark.parametrize(("screen", "words"), [
+    ("events", "zinc-screen came back on gpu-a from 1.8: 6m 21s lost, restored in 41 s"),
+    ("jobs", "whisper-large-distil: a save is 18 minutes late: the store answers slowly"),
+    ("fleet", "gpu-d: no SSH answer for 4m 11s; the cloud says running"),
+])  # fmt: skip
+async def test_what_a_narrow_table_cuts_off_is_told_below_it(screen: str, words: str) -> None:
+    async with running(size=(80, 24), start=screen) as session:
+        for _ in range(len(session.table.rows)):
+            if words in session.said():
+                return
+            await session.press("down")
+    raise AssertionError(f"{words!r} was never told")

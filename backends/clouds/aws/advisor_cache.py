@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 
-from backends.clean import clean
 from backends.clouds.aws.advisor import AdvisorPool, Band, Feed
-from backends.errors import ReprieveError
+from backends.clouds.kept import opened
 from backends.xdg import private
 
 FILE = "spot-advisor.db"
+WHAT = "the cached feed"  # as errors call it
 _SCHEMA = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE pools (
@@ -23,20 +20,6 @@ CREATE TABLE pools (
 """
 
 
-@contextlib.contextmanager
-def _open(path: Path) -> Iterator[sqlite3.Connection]:
-    connection = sqlite3.connect(path)
-    try:
-        with connection:
-            yield connection
-    except sqlite3.DatabaseError as error:
-        raise ReprieveError(
-            f"{path}: the cached feed cannot be read ({clean(error)}); delete it and pull again"
-        ) from None
-    finally:
-        connection.close()
-
-
 def save(cache: Path, feed: Feed, etag: str | None) -> Path:
     """Replace the cached copy by `feed`, whole or not at all."""
     path, fresh = private(cache) / FILE, cache / f"{FILE}.new"
@@ -45,7 +28,7 @@ def save(cache: Path, feed: Feed, etag: str | None) -> Path:
         "source": feed.source, "snapshot": feed.snapshot, "snapshot_basis": feed.snapshot_basis,
         "fetched_at": feed.fetched_at, "etag": etag or "", "gaps": "\n".join(feed.gaps), "regions": "\n".join(feed.regions),
     }  # fmt: skip
-    with _open(fresh) as connection:
+    with opened(fresh, WHAT) as connection:
         connection.executescript(_SCHEMA)
         connection.executemany("INSERT INTO meta VALUES (?, ?)", meta.items())
         connection.executemany(
@@ -72,7 +55,7 @@ def save(cache: Path, feed: Feed, etag: str | None) -> Path:
 
 def touch(cache: Path, fetched_at: str) -> None:
     """Record that the source was asked again and had nothing newer."""
-    with _open(cache / FILE) as connection:
+    with opened(cache / FILE, WHAT) as connection:
         connection.execute("UPDATE meta SET value = ? WHERE name = 'fetched_at'", (fetched_at,))
 
 
@@ -85,7 +68,7 @@ def etag(cache: Path) -> tuple[str, str] | None:
 def _meta(cache: Path) -> dict[str, str]:
     if not (cache / FILE).exists():
         return {}
-    with _open(cache / FILE) as connection:
+    with opened(cache / FILE, WHAT) as connection:
         return dict(connection.execute("SELECT name, value FROM meta"))
 
 
@@ -95,7 +78,7 @@ def load(cache: Path, *, region: str | None = None, system: str = "linux") -> Fe
     if not meta:
         return None
     query = "SELECT * FROM pools WHERE system = ? AND (? IS NULL OR region = ?) ORDER BY region, type"
-    with _open(cache / FILE) as connection:
+    with opened(cache / FILE, WHAT) as connection:
         rows = connection.execute(query, (system, region, region)).fetchall()
     pools = tuple(
         AdvisorPool(r, s, t, Band(label, low, high), d, v, m, _lines(notes))

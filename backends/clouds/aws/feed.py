@@ -88,7 +88,7 @@ def _from_url(url: str, clock: Clock, etag: str | None) -> Fetched:
     except (OSError, urllib.error.URLError, ValueError) as error:
         reason = getattr(error, "reason", error)
         raise UnreachableError(
-            f"feed {shown}: no answer ({clean(reason)})",
+            f"feed {shown}: no answer ({clean(getattr(reason, 'strerror', None) or reason)})",
             hint="give a file with --feed, or use the copy pulled before",
         ) from None
     if len(raw) > FEED_LIMIT:

@@ -77,6 +77,11 @@ class PracticeClient:
         return ok
 
     def _unreachable(self, reason: object) -> NoReturn:
+        if isinstance(reason, (FileNotFoundError, ConnectionRefusedError)):
+            raise UnreachableError(
+                f"no practice fleet runs in {self.control.parent}",
+                hint="start one with: reprieve practice up",
+            ) from None
         raise UnreachableError(
             f"practice fleet at {self.control.parent} does not answer: {clean(reason)}",
             hint="start one with: reprieve practice up",

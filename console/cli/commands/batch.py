@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from backends.clean import clean
 from backends.errors import UsageError
-from console.cli.session import on_fleet
+from console.cli.session import checked, on_fleet
 from console.operations.decide.batch import BatchItem, exit_code, read_items
 from console.operations.looks.journal import batches, items_of
 
@@ -102,6 +102,7 @@ def _proceed(invocation: Invocation, run: str) -> int:
 def resume(invocation: Invocation) -> int:
     """`batch resume RUN`."""
     run = invocation.arguments["run"]
+    checked(invocation)
     invocation.confirm(2, (f"go on with batch {run}: what ended is left alone",), run)
     return _proceed(invocation, run)
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from console.cli.invocation import Invocation
 
 Document = dict[str, Any]
+MOST_HOSTS = 16  # what a machine of two cores carries
 LEAST_STEPS = 400  # a job that ends before it is lost has no story
 
 
@@ -26,9 +27,11 @@ def run(invocation: Invocation) -> int:
     headless = typed["headless"]
     if not headless and (invocation.machine or invocation.no_input):
         raise UsageError("demo needs a terminal for the console", hint="add --headless")
-    hosts, mode = typed["hosts"] or 3, typed["mode"] or "auto"
+    hosts, mode = 3 if typed["hosts"] is None else typed["hosts"], typed["mode"] or "auto"
     if hosts < 3:
         raise UsageError(f"--hosts is {hosts}; the story needs at least 3")
+    if hosts > MOST_HOSTS:
+        raise UsageError(f"--hosts is {hosts}; at most {MOST_HOSTS} are expected")
     if typed["steps"] is not None and typed["steps"] < LEAST_STEPS:
         raise UsageError(f"--steps is {typed['steps']}; the story needs at least {LEAST_STEPS}")
     invocation.say("Starting the practice fleet …")

@@ -5,17 +5,20 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
-from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from backends.clock import Clock
 from backends.errors import ReprieveError
 from backends.practice.launch import Running
 from console.operations.demo.cast import STEPS
 from console.operations.demo.telling import context_of, telling
+from planner.quantities import format_duration
 
 if TYPE_CHECKING:
+    from backends.ledger.records import Reclaim
     from console.cli.invocation import Invocation
+    from console.operations.demo.story import Story
 
 UNHURRIED = 3 * STEPS  # with people watching, the jobs run longer
 WELCOME = (
@@ -33,6 +36,10 @@ class Telling:
         self._sentences: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._loop = asyncio.new_event_loop()
         self._task: asyncio.Task[None] | None = None
+        self._story: Story | None = None
+        self.document: dict[str, Any] | None = None  # of a story that was told to its end
+        self.reclaims: Sequence[Reclaim] = ()
+        self.fault = ""
         self._thread = threading.Thread(target=self._run, name="demo-story", daemon=True)
         self._thread.start()
 
@@ -59,10 +66,22 @@ class Telling:
                 rehearse=True,
                 steps=UNHURRIED,
             ) as story:
-                await story.tell()
+                self._story = story
+                try:
+                    self.document = await story.tell()
+                finally:
+                    self.reclaims = tuple(story.reclaims())
+                    self._story = None
             self._sentences.put(FAREWELL)
         except ReprieveError as error:
+            self.fault = error.message
             self._sentences.put(f"The story stopped: {error.message}")
+
+    def awaited(self) -> str:
+        """What the story waits for now; empty when it waits for nothing."""
+        story = self._story
+        found = None if story is None else story.awaited
+        return "" if found is None else found.words(self._clock.monotonic())
 
     async def sentences(self) -> AsyncIterator[str]:
         """Each sentence as it is said; each stays for at least three seconds."""
@@ -84,12 +103,46 @@ class Telling:
         self._thread.join(10.0)
 
 
+def ending(reclaims: Sequence[Reclaim], document: dict[str, Any] | None, fault: str) -> str:
+    """One line on what happened: each reclaim with its costs, then the digests if both jobs ended.
+
+    Args:
+        reclaims: those whose job came back, in order.
+        document: of the story told to its end, None when it was left before.
+        fault: why the story stopped by itself; empty when it did not.
+    """
+    told = [
+        f"{item.job} lost {format_duration(item.lost_work_s)} of work and was back on {item.to_node} "
+        f"{_after(item.wait_s, item.restore_s)}"
+        for item in reclaims
+    ]
+    count = f"{len(told)} reclaim{'' if len(told) == 1 else 's'}"
+    line = f"{count}: {'; '.join(told)}" if told else "no job was lost and brought back"
+    if fault:
+        return f"Demo: {line}. It stopped: {fault}"
+    if document is None:
+        return f"Demo: {line}. Left before the jobs' end, so their digests were not compared."
+    if document["ok"]:
+        return f"Demo: {line}. Both jobs ended with the digest of an uninterrupted run."
+    return f"Demo: {line}. It did not end well: see reprieve demo --headless."
+
+
+def _after(wait_s: float | None, restore_s: float | None) -> str:
+    """How long the way back took, the wait for a node included; unknown stays unknown."""
+    if wait_s is None or restore_s is None:
+        return "after an unknown time"
+    return f"after {format_duration(round(wait_s + restore_s, 1))}"
+
+
 def show(invocation: Invocation, running: Running) -> int:
-    """Run the console on the practice fleet until the user leaves."""
+    """Run the console on the practice fleet until the user leaves, then say what happened."""
     from console.tui.start import main
 
     story = Telling(running, invocation.clock)
     try:
-        return main(context_of(running), invocation.clock, story.sentences())
+        code = main(context_of(running), invocation.clock, story.sentences(), story.awaited)
     finally:
         story.end()
+    invocation.say(ending(story.reclaims, story.document, story.fault))
+    bad = story.fault or (story.document is not None and not story.document["ok"])
+    return code or (1 if bad else 0)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from backends.errors import ReprieveError, UsageError
-from backends.records.node import Node
-from console.cli.looking import controller_line, look
-from console.cli.session import act, on_fleet
+from backends.records.node import Node, NodeState
+from console.cli.looking import check_state, controller_line, empty_line, look
+from console.cli.session import act, checked, on_fleet
 from console.operations.view import FleetView, NodeRow
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ def list_(invocation: Invocation) -> int:
     """`fleet list`."""
     from console.cli.invocation import Column
 
+    check_state(invocation.arguments.get("state"), get_args(NodeState))
     view, labels = look(invocation)
     state = invocation.arguments.get("state")
     rows = [row for row in view.nodes if state in (None, row.state)]
@@ -54,6 +55,8 @@ def list_(invocation: Invocation) -> int:
         Column("guard", wide=True),
     ]
     invocation.emit_listing("node", [node_document(row, labels.get(row.name, {})) for row in rows], columns)
+    if not view.nodes:
+        empty_line(invocation, "nodes", "reprieve fleet add NAME --ssh USER@HOST", "fleet list")
     controller_line(invocation, view)
     return 0
 
@@ -173,6 +176,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 def remove(invocation: Invocation) -> int:
     """`fleet remove NAME`."""
+    checked(invocation)
     name = invocation.arguments["name"]
     invocation.confirm(2, (f"take {name} out of the fleet's records; the machine is not touched",), name)
     return act(invocation)
@@ -197,6 +201,7 @@ def fence(invocation: Invocation) -> int:
 
 def cordon(invocation: Invocation) -> int:
     """`fleet cordon NAME`."""
+    checked(invocation)
     name = invocation.arguments["name"]
     invocation.confirm(1, (f"place nothing new on {name}; its jobs stay",), name)
     return act(invocation)
@@ -204,6 +209,7 @@ def cordon(invocation: Invocation) -> int:
 
 def uncordon(invocation: Invocation) -> int:
     """`fleet uncordon NAME`."""
+    checked(invocation)
     name = invocation.arguments["name"]
     invocation.confirm(1, (f"let {name} take jobs again",), name)
     return act(invocation)
@@ -231,6 +237,7 @@ def install(invocation: Invocation) -> int:
 
 def uninstall(invocation: Invocation) -> int:
     """`fleet uninstall NAME…`: stops the guard and removes what install wrote; jobs run on, unprotected."""
+    checked(invocation)
     names = list(invocation.arguments["names"])
     lines = [
         f"{name}: stop the guard and remove everything that install wrote; its jobs run on" for name in names
@@ -279,6 +286,8 @@ def doctor(invocation: Invocation) -> int:
         Column("reason"),
     ]
     invocation.emit_listing("node-check", rows, columns)
+    if not rows:
+        empty_line(invocation, "nodes", "reprieve fleet add NAME --ssh USER@HOST", "fleet doctor")
     return 0 if all(row["state"] == "ok" for row in rows) else 6
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from backends.errors import NoProofError
-from console.cli.session import act, on_fleet
+from console.cli.session import act, checked, on_fleet
 from console.operations.common.forcing import forced
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 def save(invocation: Invocation) -> int:
     """`jobs save NAME`."""
+    checked(invocation)
     name = invocation.arguments["name"]
     invocation.confirm(1, (f"save {name} now: it stands still while its memory is copied",), name)
     return act(invocation)
@@ -62,6 +63,7 @@ async def _checked(fleet: Fleet, to: str | None, item: BatchItem) -> list[dict[s
 
 def move(invocation: Invocation) -> int:
     """`jobs move NAME --to NODE`."""
+    checked(invocation)
     name, to = invocation.arguments["name"], invocation.arguments["to"]
     lines = (
         f"move {name} to {to}: a last save, a confirmed stop, a restore there",
@@ -73,6 +75,7 @@ def move(invocation: Invocation) -> int:
 
 def rehearse(invocation: Invocation) -> int:
     """`jobs rehearse NAME`."""
+    checked(invocation)
     name = invocation.arguments["name"]
     to = invocation.arguments.get("to") or "another compatible node"
     invocation.confirm(1, (f"rehearse {name} on {to}: no network, scratch files, ended afterwards",), name)
@@ -81,6 +84,7 @@ def rehearse(invocation: Invocation) -> int:
 
 def stop(invocation: Invocation) -> int:
     """`jobs stop NAME`; `--now` is irreversible."""
+    checked(invocation)
     name = invocation.arguments["name"]
     if invocation.arguments.get("now"):
         invocation.confirm(3, (f"end {name} without a save: work since its last save is lost",), name)
@@ -91,6 +95,7 @@ def stop(invocation: Invocation) -> int:
 
 def run(invocation: Invocation) -> int:
     """`jobs run NAME [-- COMMAND]`."""
+    checked(invocation)
     name = invocation.arguments["name"]
     lines = (
         f"start {name} under guard",
@@ -102,6 +107,7 @@ def run(invocation: Invocation) -> int:
 
 def protect(invocation: Invocation) -> int:
     """`jobs protect NAME`."""
+    checked(invocation)
     name = invocation.arguments["name"]
     lines = (
         f"take the running process of {name} under guard",
@@ -114,6 +120,7 @@ def protect(invocation: Invocation) -> int:
 
 def set_(invocation: Invocation) -> int:
     """`jobs set NAME KEY=VALUE…`."""
+    checked(invocation)
     name = invocation.arguments["name"]
     invocation.confirm(1, (f"{name}: set {', '.join(invocation.arguments['changes'])}",), name)
     return act(invocation)
@@ -121,6 +128,7 @@ def set_(invocation: Invocation) -> int:
 
 def pause(invocation: Invocation) -> int:
     """`jobs pause NAME`."""
+    checked(invocation)
     name = invocation.arguments["name"]
     invocation.confirm(2, (f"suspend the protection of {name}: no saves and no restore until resumed",), name)
     return act(invocation)
@@ -128,6 +136,7 @@ def pause(invocation: Invocation) -> int:
 
 def resume(invocation: Invocation) -> int:
     """`jobs resume NAME`."""
+    checked(invocation)
     name = invocation.arguments["name"]
     invocation.confirm(1, (f"take up the protection of {name} again",), name)
     return act(invocation)
@@ -135,6 +144,7 @@ def resume(invocation: Invocation) -> int:
 
 def unprotect(invocation: Invocation) -> int:
     """`jobs unprotect NAME`."""
+    checked(invocation)
     name = invocation.arguments["name"]
     invocation.confirm(
         2, (f"end the protection of {name}: no more saves; process and checkpoints stay",), name
@@ -144,6 +154,7 @@ def unprotect(invocation: Invocation) -> int:
 
 def remove(invocation: Invocation) -> int:
     """`jobs remove NAME`."""
+    checked(invocation)
     name = invocation.arguments["name"]
     invocation.confirm(2, (f"forget the record of {name}: process and checkpoints stay",), name)
     return act(invocation)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from backends.clock import format_utc
 from backends.errors import UsageError
-from console.cli.looking import controller_line, look
+from backends.records.job import JobState
+from console.cli.looking import check_state, controller_line, empty_line, look
 from console.cli.session import on_fleet
 from console.operations.common.scrubs import scrubs
 from console.operations.view import FleetView, JobRow, risk_now
@@ -52,6 +53,7 @@ def list_(invocation: Invocation) -> int:
     """`jobs list`."""
     from console.cli.invocation import Column
 
+    check_state(invocation.arguments.get("state"), get_args(JobState))
     view, labels = look(invocation)
     node, state = invocation.arguments.get("node"), invocation.arguments.get("state")
     rows = [row for row in view.jobs if node in (None, row.node) and state in (None, row.state)]
@@ -74,6 +76,8 @@ def list_(invocation: Invocation) -> int:
         Column("store", wide=True),
     ]
     invocation.emit_listing("job", items, columns)
+    if not view.jobs:
+        empty_line(invocation, "jobs", "reprieve jobs protect NAME --node NODE --pid PID", "jobs list")
     controller_line(invocation, view)
     return 0
 

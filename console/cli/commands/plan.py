@@ -26,8 +26,9 @@ def run(invocation: Invocation) -> int:
         invocation.emit(_told(document))
     else:
         from console.cli.planning.text import text
+        from console.pictures.draw import width_of_terminal
 
-        invocation.emit(document, text)
+        invocation.emit(document, lambda found: text(found, width_of_terminal()))
     if invocation.arguments["plot"] and not invocation.machine:
         from console.pictures.plan import pictures
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import secrets
+import signal
 from typing import TYPE_CHECKING, Any
 
 from backends.clouds.practice.client import PracticeClient
 from backends.clouds.practice.cloud import node_of
-from backends.errors import ReprieveError
+from backends.errors import ReprieveError, UsageError
 from backends.practice.layout import Layout, default_directory
 
 if TYPE_CHECKING:
     from console.cli.invocation import Invocation
 
+LEAST_HOSTS, MOST_HOSTS = 2, 16
 _LOOK_S = 0.5
 _ADD_S = 60.0
 _NOTICE_S = 120.0  # what providers give at best
@@ -26,13 +28,17 @@ def up(invocation: Invocation) -> int:
     """Start a fleet and keep it until Ctrl-C, SIGTERM or `practice down`."""
     from backends.practice.launch import start
 
+    # A shell without job control starts background jobs with SIGINT ignored: what ends the fleet must be heard there too.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     typed = invocation.arguments
-    bare = bool(typed["bare"])
+    hosts, bare = 3 if typed["hosts"] is None else typed["hosts"], bool(typed["bare"])
+    if not LEAST_HOSTS <= hosts <= MOST_HOSTS:
+        raise UsageError(f"--hosts is {hosts}; {LEAST_HOSTS} to {MOST_HOSTS} are expected")
     layout = Layout(default_directory())
     invocation.progress("starting a practice fleet")
     with start(
         layout.directory,
-        typed["hosts"] or 3,
+        hosts,
         typed["mode"] or "auto",
         bare=bare,
         clock=invocation.clock,

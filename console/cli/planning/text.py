@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 from typing import Any
 
 from backends.clean import clean
@@ -11,8 +13,8 @@ from planner.quantities import format_fraction
 Document = dict[str, Any]
 
 
-def text(document: Document) -> str:
-    """The whole answer."""
+def text(document: Document, width: int | None = None) -> str:
+    """The whole answer; lines longer than `width` columns go on below their last column."""
     parts = [headline(document), _table(_main(document))]
     parts += [
         block
@@ -30,7 +32,24 @@ def text(document: Document) -> str:
         if block
     ]
     parts.append(_notes(document))
-    return "\n\n".join(parts) + "\n"
+    lines = "\n\n".join(parts).split("\n")
+    return (
+        "\n".join(lines if width is None else [part for line in lines for part in _folded(line, width)])
+        + "\n"
+    )
+
+
+def _folded(line: str, width: int) -> list[str]:
+    """The line in pieces of at most `width` columns, each under the note of the first."""
+    if len(line) <= width:
+        return [line]
+    start = re.match(r"(?:.*\S {2,}| *)(?=\S)", line)
+    indent = start.end() if start is not None else 0
+    if indent > width * 2 // 3:  # too little room there
+        indent = 4
+    return textwrap.wrap(
+        line, width, subsequent_indent=" " * indent, drop_whitespace=True, break_on_hyphens=False
+    )
 
 
 Row = tuple[str, str, str]

@@ -13,7 +13,7 @@ from backends.errors import ReprieveError, StillRunningError, UsageError
 from backends.ledger.records import ItemState, Word
 from backends.records.job import Job
 from console.operations.actions.outcome import Arguments, OnStep, Outcome
-from console.operations.actions.typed import job_of
+from console.operations.actions.typed import begun
 from console.operations.common import runs
 from console.operations.common.forcing import forced
 from console.operations.common.locate import check_place, check_protected, running_epoch
@@ -176,11 +176,8 @@ async def stop(fleet: Fleet, arguments: Arguments, on_step: OnStep) -> Outcome:
 async def _begin(
     fleet: Fleet, arguments: Arguments, on_step: OnStep, verb: Literal["start", "protect"]
 ) -> Outcome:
-    job = job_of(fleet.jobs().get(arguments["name"]), arguments)
-    if verb == "start" and not job.command:
-        raise UsageError(f"job {job.name} has no command: give it after --")
-    if verb == "protect" and job.attach is None:
-        raise UsageError(f"job {job.name}: give one of --pid, --pid-file, --container, --slurm")
+    words = "jobs run" if verb == "start" else "jobs protect"
+    job = begun(fleet.jobs().get(arguments["name"]), words, arguments)
     run_id, status = await _journalled(
         fleet,
         verb,

@@ -12,7 +12,7 @@ from backends.records import strict
 from backends.records.job import CONTROLLER_ONLY, Job
 from backends.records.status import JobStatus
 from console.operations.actions.outcome import Arguments, OnStep, Outcome
-from console.operations.actions.typed import changes_of
+from console.operations.actions.typed import changed, changes_of
 from console.operations.common.locate import check_protected, home, remember
 from console.operations.fleet import Fleet
 
@@ -39,13 +39,10 @@ async def set_(fleet: Fleet, arguments: Arguments, on_step: OnStep) -> Outcome:
     """`jobs set NAME KEY=VALUE…`: the record first, then the guard that holds the job."""
     job = fleet.job(arguments["name"])
     changes = changes_of(list(arguments["changes"]))
-    try:
-        changed = dataclasses.replace(job, **changes)
-    except ValueError as error:
-        raise UsageError(f"job {job.name}: {error}") from None
-    _keep(fleet, changed)
+    after = changed(job, list(arguments["changes"]))
+    _keep(fleet, after)
     where = "in the record; its guard hears of it at the next start"
-    plain = strict.to_document(changed)
+    plain = strict.to_document(after)
     told = {name: plain[name] for name in changes if name not in CONTROLLER_ONLY}
     if job.uid and not told:
         where = "in the record, for the controller"
@@ -53,9 +50,7 @@ async def set_(fleet: Fleet, arguments: Arguments, on_step: OnStep) -> Outcome:
         await _tell_guard(fleet, job, "set", {"changes": told})
         where = "in the record and on its node"
     words = clean(", ".join(arguments["changes"]))
-    return Outcome(
-        f"{job.name}: {words}, {where}", {"schema": "reprieve/job/v1", **strict.to_document(changed)}
-    )
+    return Outcome(f"{job.name}: {words}, {where}", {"schema": "reprieve/job/v1", **plain})
 
 
 async def _paused(fleet: Fleet, arguments: Arguments, *, paused: bool) -> Outcome:

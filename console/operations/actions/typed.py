@@ -56,21 +56,15 @@ def job_of(known: Job | None, arguments: Arguments) -> Job:
     if arguments.get("runtime"):
         changes["runtime"] = dict(pair(text, "runtime") for text in arguments["runtime"])
     if arguments.get("done") is not None:
-        key, value = pair(arguments["done"], "done")
-        if key != "file":
+        key, _, value = arguments["done"].partition("=")
+        if key != "file" or not value:
             raise UsageError(f"--done {clean(arguments['done'])!r}: file=PATH is expected")
         changes["done_file"] = value
     if arguments.get("resume") is not None:
         changes["resume"] = _words(arguments["resume"])
     if arguments.get("command"):
         changes |= {"command": tuple(arguments["command"]), "attach": None}
-    given: dict[str, Any] = {
-        key: arguments[key]
-        for key in ("pid", "pid_file", "container", "slurm")
-        if arguments.get(key) is not None
-    }
-    if "pid_file" in given:
-        given["pid_file"] = str(given["pid_file"])
+    given = _attached(name, arguments)
     try:
         if given:
             changes |= {"attach": Attach(**given), "command": ()}
@@ -81,6 +75,42 @@ def job_of(known: Job | None, arguments: Arguments) -> Job:
         return Job(name=name, **changes)
     except ValueError as error:
         raise UsageError(f"job {name}: {clean(error)}") from None
+
+
+def _attached(name: str, arguments: Arguments) -> dict[str, Any]:
+    """What names the running process; UsageError for two of a kind or a number that is none."""
+    given: dict[str, Any] = {
+        key: arguments[key]
+        for key in ("pid", "pid_file", "container", "slurm")
+        if arguments.get(key) is not None
+    }
+    if len(given) > 1:
+        options = " and ".join(f"--{key.replace('_', '-')}" for key in given)
+        raise UsageError(f"job {name}: {options} say the same thing twice: give one of them")
+    for key in ("pid", "slurm"):
+        if given.get(key, 1) < 1:
+            raise UsageError(f"job {name}: --{key} is {given[key]}; at least 1 is expected")
+    if "pid_file" in given:
+        given["pid_file"] = str(given["pid_file"])
+    return given
+
+
+def begun(known: Job | None, words: str, arguments: Arguments) -> Job:
+    """The job that `jobs run` or `jobs protect` would begin with; UsageError when it has nothing to run or to attach to."""
+    job = job_of(known, arguments)
+    if words == "jobs run" and not job.command:
+        raise UsageError(f"job {job.name} has no command: give it after --")
+    if words == "jobs protect" and job.attach is None:
+        raise UsageError(f"job {job.name}: give one of --pid, --pid-file, --container, --slurm")
+    return job
+
+
+def changed(job: Job, pairs: list[str]) -> Job:
+    """The job's record after `jobs set` with these KEY=VALUE; UsageError for what cannot be."""
+    try:
+        return dataclasses.replace(job, **changes_of(pairs))
+    except ValueError as error:
+        raise UsageError(f"job {job.name}: {clean(error)}") from None
 
 
 def _preset(text: str) -> dict[str, Any]:

@@ -23,6 +23,20 @@ class Stage:
         """Running processes of this fleet that work in `directory`."""
         return rehearsed.living(directory, store)
 
+    async def steps(self, fleet: Fleet, node: Node, directory: str) -> int | None:
+        """The step that the job's progress file on `node` tells last; None when it cannot be read."""
+        link = await fleet.links.link(node)
+        if not isinstance(link, SshLink):
+            return None
+        try:
+            answer = await link.run_fixed(
+                ("tail", "-n", "1", f"{directory}/progress.txt"), b"", timeout_s=5.0
+            )
+        except ReprieveError:
+            return None
+        words = clean(answer.stdout, limit=200).split()
+        return int(words[1]) if words[:1] == ["step"] and words[1:] and words[1].isdigit() else None
+
     async def done(self, fleet: Fleet, node: Node, directory: str) -> list[str]:
         """The words of the DONE file on `node`; empty when there is none."""
         link = await fleet.links.link(node)

@@ -12,9 +12,11 @@ from typing import Any
 
 from backends.clouds.practice.client import PracticeClient
 from backends.errors import ReprieveError
+from backends.ledger.records import Reclaim
 from backends.records.status import JobStatus
 from console.operations.actions.jobs import rehearse as rehearse_action
 from console.operations.common import runs
+from console.operations.demo.awaited import Awaited, steps_left
 from console.operations.demo.cast import STEP_SECONDS, Role
 from console.operations.demo.stage import Stage
 from console.operations.fleet import Fleet
@@ -41,6 +43,7 @@ class Story:
     stage: Stage = field(default_factory=Stage)
     census: dict[str, int] = field(default_factory=dict)  # job → most live processes seen at once
     notices: dict[str, bool] = field(default_factory=dict)  # host → whether its end was announced
+    awaited: Awaited | None = None  # read by whoever shows the story, from other threads too
 
     async def tell(self) -> dict[str, Any]:
         """All of it; returns the document `reprieve/demo/v1`."""
@@ -75,14 +78,19 @@ class Story:
     async def _prepare(self) -> None:
         nodes = sorted(self.fleet.records.nodes().values(), key=lambda node: node.name)
         self.said(f"Installing the guard on {len(nodes)} hosts over SSH; they need no internet for it.")
+        self.awaited = Awaited("host by host, the guard is copied and its CRIU tried")
         await asyncio.gather(*(self.fleet.install(node) for node in nodes))
         self.said("Starting two jobs and taking their first saves. No line of them knows about checkpoints."
                   if self.roles[0].job.engine == "criu" else
                   "Starting two jobs that save themselves when asked, and taking their first saves.")  # fmt: skip
+        self.awaited = Awaited("each job starts, and is protected once its first save is in the store")
         await asyncio.gather(*(self._run(role) for role in self.roles))
         if self.rehearse:
             name = self.roles[0].job.name
             self.said(f"Rehearsing {name} on another host: does its checkpoint really run there?")
+            self.awaited = Awaited(
+                f"a copy of {name} is restored on {self.spare}, without network, and ended again"
+            )
             await rehearse_action(self.fleet, {"name": name, "to": self.spare}, self.detail)
 
     async def _run(self, role: Role) -> None:
@@ -113,6 +121,8 @@ class Story:
 
     async def _lose(self, role: Role, notice_s: float | None) -> None:
         name, host = role.job.name, role.job.node
+        how = "without notice" if notice_s is None else "with a notice"
+        self.awaited = Awaited(f"{host} is taken {how} as soon as {name} was saved {SAVES_BEFORE} times")
         status = await self._until(
             role, lambda job: self._saves(job) >= SAVES_BEFORE, f"{name} to be saved twice"
         )
@@ -129,10 +139,15 @@ class Story:
                 f"{host} gets a notice: {notice_s:.0f} s. {spare.name} is full (cordoned), so {name} will need a new machine, "
                 "bare: no guard, no CRIU."
             )
+            self.awaited = Awaited(f"{host} will be taken", self.fleet.clock.monotonic() + notice_s)
             await self.client.acall("reclaim", host=host, notice_s=notice_s)
             await self._until_taken(role, self._saves(status))
         self.notices[host] = notice_s is not None
-        reclaims = len(self._reclaims())
+        self.awaited = Awaited(
+            f"{host} is gone: the controller proves it, then restores {name} "
+            + ("on a host that is free" if notice_s is None else "on a bare machine, guard and CRIU first")
+        )
+        reclaims = len(self.reclaims())
         await self._until_reclaim(reclaims, name)
         if notice_s is not None:
             self.fleet.records.put_node(dataclasses.replace(spare, cordoned=False))
@@ -155,7 +170,7 @@ class Story:
 
     async def _until_reclaim(self, before: int, name: str) -> None:
         deadline = self.fleet.clock.monotonic() + PATIENCE_S
-        while len(self._reclaims()) <= before:
+        while len(self.reclaims()) <= before:
             known = self.fleet.ledger.jobs().get(self.fleet.job(name).uid)
             if known is not None and known.state == "finished":
                 raise ReprieveError(
@@ -166,13 +181,14 @@ class Story:
                     f"{name} did not come back within {PATIENCE_S:.0f} s", hint="reprieve events list"
                 )
             await self.fleet.clock.pause(0.3)
-        back = self._reclaims()[-1]
+        back = self.reclaims()[-1]
         self.said(
             f"{back.job} runs on {back.to_node} from {back.from_checkpoint}, epoch {back.epoch}: lost work "
             f"{format_duration(back.lost_work_s)}, restore {format_duration(back.restore_s)}, wait {format_duration(back.wait_s)}."
         )
 
-    def _reclaims(self) -> list[Any]:
+    def reclaims(self) -> list[Reclaim]:
+        """What was lost so far and came back, oldest first."""
         return [item for item in self.fleet.ledger.reclaims() if item.outcome == "restored"]
 
     @staticmethod
@@ -199,13 +215,30 @@ class Story:
             f"Both jobs are back. They run to their end, {format_duration(longest)} of work in all, and their digests are "
             "compared with an uninterrupted run."
         )
-        for role in self.roles:
-            await self._until(
-                role,
-                lambda job: job.state in ("finished", "failed", "ended_unknown"),
-                "the jobs to end",
-                PATIENCE_S + 3.0 * longest,  # saves, freezes and a busy machine take their share
-            )
+        counting = asyncio.create_task(self._count_steps())
+        try:
+            for role in self.roles:
+                await self._until(
+                    role,
+                    lambda job: job.state in ("finished", "failed", "ended_unknown"),
+                    "the jobs to end",
+                    PATIENCE_S + 3.0 * longest,  # saves, freezes and a busy machine take their share
+                )
+        finally:
+            counting.cancel()
+        self.awaited = Awaited("the digests of uninterrupted runs are awaited")
+
+    async def _count_steps(self) -> None:
+        """Keep telling how far the jobs are."""
+        steps = {role.job.name: role.steps for role in self.roles}
+        while True:
+            done: dict[str, int | None] = {}
+            for role in self.roles:
+                with contextlib.suppress(ReprieveError):
+                    node = self.fleet.node(self.fleet.job(role.job.name).node)
+                    done[role.job.name] = await self.stage.steps(self.fleet, node, role.directory)
+            self.awaited = steps_left(done, steps, STEP_SECONDS, self.fleet.clock.monotonic())
+            await self.fleet.clock.pause(2.0)
 
     async def _ending(self, role: Role, expected: str) -> dict[str, Any]:
         """How a job ended: the digest in its DONE file, read from its last host."""
@@ -226,7 +259,7 @@ class Story:
             {
                 "job": item.job,
                 "from_node": item.from_node,
-                "notice": self.notices.get(item.from_node, False),
+                "notice": self.notices.get(item.from_node or "", False),
                 "lost_work_s": item.lost_work_s,
                 "restore_s": item.restore_s,
                 "wait_s": item.wait_s,
@@ -234,7 +267,7 @@ class Story:
                 "to_node": item.to_node,
                 "epoch": item.epoch,
             }
-            for item in self._reclaims()
+            for item in self.reclaims()
         ]
         equal = all(
             job["final_digest"] == job["expected_digest"] and not job["duplicate_processes"] for job in jobs

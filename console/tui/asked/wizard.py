@@ -13,6 +13,7 @@ from console.tui.model.plans import LIVING, Plan
 from console.tui.tasks import Operation
 
 STEPS = ((1, "checkpoint"), (2, "where"), (3, "plan"), (4, "run"))
+FIRST = "↵ takes the checkpoint under the cursor and asks where to; nothing is begun before step 4. A shows all jobs."
 SAVES = tuple(
     column
     for column in checkpoints.COLUMNS

@@ -22,6 +22,7 @@ QUIET = (
     "waiting_proof",
     "waiting_capacity",
 )
+IN_TIME = ("protected", "unrehearsed")  # its guard's word for a job whose save is not late
 ENDED = ("finished", "stopped", "failed", "ended_unknown")
 
 
@@ -54,7 +55,18 @@ def risk_tone(job: JobRow, now: float) -> Tone:
     share = risk_share(job, now)
     if job.state in ENDED or share is None:
         return "muted" if job.state in ENDED else "plain"
+    if job.state in IN_TIME and not job.stale:  # its guard counts what a save takes: not late yet
+        return "ok" if share <= 1.0 else "warn"
     return "ok" if share <= 1.0 else "warn" if share <= 1.5 else "bad"
+
+
+def why(job: JobRow, now: float) -> str:
+    """Why the job is in its state, and why more than an interval is at risk while the state is a good one."""
+    share = risk_share(job, now)
+    if job.state not in IN_TIME or job.stale or share is None or share <= 1.0:
+        return job.reason
+    due = "a save is due and not late yet: taking and storing one has its time too"
+    return f"{job.reason}; {due}" if job.reason else due
 
 
 def risk(job: JobRow, now: float) -> Cell:
@@ -100,7 +112,7 @@ JOBS: tuple[Column[JobRow], ...] = (
     Column("checkpoint", "CHECKPOINT", lambda j, _: plain(j.checkpoint), lambda j, _: j.checkpoint, 10, right=True, priority=11),
     Column("pid", "PID", lambda j, _: plain(_number(j.pid)), lambda j, _: j.pid, 7, right=True, priority=13),
     Column("progress", "PROGRESS", lambda j, _: plain(j.progress, "muted"), lambda j, _: j.progress, 12, grow=20, priority=12),
-    Column("why", "WHY", lambda j, _: _why(j.reason, job_state(j)), lambda j, _: j.reason, 20, grow=80, priority=8, want=56),
+    Column("why", "WHY", lambda j, now: _why(why(j, now), job_state(j)), lambda j, _: j.reason, 20, grow=80, priority=8, want=56),
 )  # fmt: skip
 
 
@@ -113,6 +125,8 @@ def node_state(node: NodeRow) -> Cell:
 def notice(node: NodeRow, taken_at: float, now: float) -> Cell:
     """The notice with its countdown; it ticks from the snapshot at `taken_at` on."""
     word = words.of(words.NOTICE, node.notice)
+    if node.state == "lost":  # gone: what was announced has come
+        return NOTHING
     if node.notice == "none":
         return Cell("none", "muted")
     left = notice_left(node, taken_at, now)

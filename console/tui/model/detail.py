@@ -58,7 +58,8 @@ def _risk_lines(row: JobRow, now: float) -> tuple[Line, ...]:
         times = f"{share:.0%} of the interval" if share <= 2 else f"{share:.1f} times the interval"
         meter = Cell(f"{gauge(share, 20)} {times}, {text.duration(row.interval_s)}", tone)
     state = columns.job_state(row)
-    why = (Cell(row.reason, "muted" if state.tone in ("ok", "muted") else "plain"),) if row.reason else ()
+    words_why = columns.why(row, now)
+    why = (Cell(words_why, "muted" if state.tone in ("ok", "muted") else "plain"),) if words_why else ()
     lines = [_line("", risk_sentence(row, now)), _line("", meter), _line("state", state)]
     lines += [_line("why", *why)] if why else []
     if row.stale and row.observed_at is not None:

@@ -18,6 +18,7 @@ from console.tui.model import columns, command_line, detail, filters
 from console.tui.model.detail import Section
 from console.tui.screens.frame import Frame
 from console.tui.widgets.bars import Quiet
+from console.tui.widgets.caption import Caption
 from console.tui.widgets.detail import DetailPane
 from console.tui.widgets.prompt import Prompt
 from console.tui.widgets.table import RowTable
@@ -64,6 +65,11 @@ class Board(Frame, Generic[R]):
         """What a record is called: the pane's title and what `c` copies."""
         raise NotImplementedError
 
+    def caption(self, record: R, now: float) -> str:
+        """What a narrow table cuts off of a record; empty when nothing is missing."""
+        del record, now
+        return ""
+
     def summary(self, view: FleetView) -> str:
         """The one line for a terminal too small for anything else."""
         raise NotImplementedError
@@ -73,6 +79,7 @@ class Board(Frame, Generic[R]):
     def body(self) -> ComposeResult:
         """The table and its panes."""
         yield self.table
+        yield Caption()
         with Vertical(id="side"):
             yield DetailPane(id="detail")
             if self.WIDE_EVENTS:
@@ -106,12 +113,14 @@ class Board(Frame, Generic[R]):
     def _show_detail(self, *, moved: bool = False) -> None:
         """Draw the panes; those that do not depend on the row stay when only the cursor `moved`."""
         view = self.desk.feed.view
-        pane = self.query_one("#detail", DetailPane)
+        pane, caption = self.query_one("#detail", DetailPane), self.query_one(Caption)
         record = self.table.record
         if view is None or record is None:
             pane.show("", ())
+            caption.say("")
             return
         now = self.desk.feed.now
+        caption.say(self.caption(record, now))
         if self.query_one("#side").display:
             self._fill(view, record, pane, now)
             if not moved:

@@ -40,6 +40,11 @@ class Events(Board[Event]):
         """The event's id."""
         return record.id
 
+    def caption(self, record: Event, now: float) -> str:
+        """The whole sentence."""
+        del now
+        return record.text
+
     def summary(self, view: FleetView) -> str:
         """The newest event."""
         if not view.events:

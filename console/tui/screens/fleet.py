@@ -52,6 +52,11 @@ class Fleet(Board[NodeRow]):
         """The node's name."""
         return record.name
 
+    def caption(self, record: NodeRow, now: float) -> str:
+        """Why the node is in its state."""
+        del now
+        return f"{record.name}: {record.reason}" if record.reason else ""
+
     def summary(self, view: FleetView) -> str:
         """How many are up, how many are about to go."""
         up = sum(1 for node in view.nodes if node.state == "ok")

@@ -59,7 +59,7 @@ class Frame(Screen[None]):
         """A new snapshot, an answer to a look, or the state of the feed changed."""
         if not self.is_mounted:
             return
-        self.query_one(GuideStrip).say(self.desk.guide)
+        self.query_one(GuideStrip).say(self.desk.guide, self.desk.meanwhile())
         self.tick()
         self.refresh_bindings()
 

@@ -60,6 +60,11 @@ class Jobs(Board[JobRow]):
         """The job's name."""
         return record.name
 
+    def caption(self, record: JobRow, now: float) -> str:
+        """Why the job is in its state."""
+        why = columns.why(record, now)
+        return f"{record.name}: {why}" if why else ""
+
     def summary(self, view: FleetView) -> str:
         """The job with the most at risk."""
         now = self.desk.feed.now

@@ -10,6 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.widget import Widget
+from textual.widgets import Static
 
 from console.operations.view import JobRow
 from console.tui.asked import checkpoints, places, wizard
@@ -63,6 +64,7 @@ class Restore(Frame):
         """The four steps."""
         with Vertical(id="step-1", classes="step"):
             yield self.saves
+            yield Static(wizard.FIRST, markup=False, classes="hint")
         with Vertical(id="step-2", classes="step"):
             yield self.places
             yield DetailPane(id="why")

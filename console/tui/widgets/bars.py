@@ -139,12 +139,15 @@ class KeyFooter(Widget):
 
 
 class GuideStrip(Static):
-    """One sentence that guides through a demo; it never takes the focus and can be sent away."""
+    """One sentence that guides through a demo, and below it what happens at this moment.
+
+    It never takes the focus and can be sent away.
+    """
 
     DEFAULT_CSS = """
     GuideStrip {
         height: auto;
-        max-height: 3;
+        max-height: 6;
         padding: 0 1;
         background: $bar-back;
         color: $tone-strong;
@@ -157,10 +160,11 @@ class GuideStrip(Static):
     def __init__(self) -> None:
         super().__init__("", markup=False)
 
-    def say(self, sentence: str | None) -> None:
-        """Show a sentence; None or an empty one hides the strip."""
+    def say(self, sentence: str | None, meanwhile: str = "") -> None:
+        """Show a sentence and what happens meanwhile; None or an empty sentence hides the strip."""
         self.set_class(bool(sentence), "-shown")
-        self.update(Content(f"{sentence}   (.\u00a0hides\u00a0this)" if sentence else ""))
+        below = f"\n{meanwhile}" if meanwhile else ""
+        self.update(Content(f"{sentence}   (.\u00a0hides\u00a0this){below}" if sentence else ""))
 
 
 class Quiet(Widget):

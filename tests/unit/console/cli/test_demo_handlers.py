@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import io
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -11,8 +12,9 @@ from typing import Any, Self
 import pytest
 
 from backends.errors import UsageError
+from backends.ledger.records import Reclaim
 from backends.practice import launch
-from console.cli.commands import demo
+from console.cli.commands import demo, demo_console
 from console.operations.demo import telling
 from tests.support.cli import invocation
 
@@ -119,3 +121,26 @@ def test_the_end_for_people() -> None:
     bad = {**GOOD, "ok": False, "jobs": [{**GOOD["jobs"][0], "final_digest": None}]}
     assert "≠" in demo.text(bad)
     assert "The story did not end well." in demo.text(bad)
+
+
+def reclaim(job: str, **changes: Any) -> Reclaim:
+    plain = Reclaim("k", 0.0, job, "u", "host-a", None, None, 9.0, 8.0, 4.0, 1.5, "1.2", "host-c", 2)
+    return dataclasses.replace(plain, **changes)
+
+
+@pytest.mark.parametrize(
+    ("reclaims", "document", "fault", "line"),
+    [
+        ([], None, "", "Demo: no job was lost and brought back. Left before the jobs' end, so their digests were not compared."),
+        ([reclaim("train-a")], None, "no answer", "Demo: 1 reclaim: train-a lost 9s of work and was back on host-c after 5.5s. It stopped: no answer"),
+        ([reclaim("train-a"), reclaim("train-b", wait_s=None)], GOOD, "",
+         ("Demo: 2 reclaims: train-a lost 9s of work and was back on host-c after 5.5s; train-b lost 9s of work and was back on host-c "
+         "after an unknown time. Both jobs ended with the digest of an uninterrupted run.")),
+        ([reclaim("train-a")], {**GOOD, "ok": False}, "",
+         "Demo: 1 reclaim: train-a lost 9s of work and was back on host-c after 5.5s. It did not end well: see reprieve demo --headless."),
+    ],
+)  # fmt: skip
+def test_one_line_tells_what_happened_when_the_console_is_left(
+    reclaims: list[Reclaim], document: dict[str, Any] | None, fault: str, line: str
+) -> None:
+    assert demo_console.ending(reclaims, document, fault) == line

@@ -102,6 +102,10 @@ def test_a_fault_names_option_value_and_form(line: list[str], parts: tuple[str, 
         assert part in message
 
 
+def test_two_dashes_alone_make_no_option_alike() -> None:
+    assert "did you mean" not in fault("j", "--bogus")
+
+
 def test_operands() -> None:
     assert "needs NAME" in fault()
     assert read("j", "--now", "a=1", "--to", "n", "b=2")["rest"] == ["a=1", "b=2"]

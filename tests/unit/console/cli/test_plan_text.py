@@ -24,6 +24,18 @@ def row(said: str, name: str) -> str:
     return next(line for line in said.splitlines() if line.strip().startswith(name))
 
 
+@pytest.mark.parametrize("width", [60, 80])
+def test_lines_beside_the_pictures_are_folded_to_the_width(width: int) -> None:
+    plan = evaluate(SAVED._replace(deadline=30.0))
+    said = text(plan, width)
+    assert max(map(len, text(plan).splitlines())) > width, "something had to be folded"
+    assert max(map(len, said.splitlines())) <= width
+    assert said.split() == text(plan).split(), "no word is lost"
+    first = next(place for place, line in enumerate(said.splitlines()) if line.startswith("  reclaims"))
+    lines = said.splitlines()
+    assert lines[first + 1].startswith(" " * lines[first].index("one every")), "it goes on below its note"
+
+
 @pytest.mark.parametrize(
     ("value", "words"),
     [

@@ -22,6 +22,11 @@ def test_the_last_row_and_column_are_drawn() -> None:
     assert max(map(len, lines)) <= 80
 
 
+def test_values_that_differ_by_an_eighth_differ_in_the_picture() -> None:
+    row = [step / 8 for step in range(9)]
+    assert heat_map("t", [row], ["a"], ("0", "1"), width=13).splitlines()[1] == "a │ ▁▂▃▄▅▆▇█"
+
+
 def test_a_single_row_or_column_is_drawn_too() -> None:
     grid = parse_grid(["interval=0.5", "rate=0.1"], lambda _, text: float(text))
     assert "30m" in picture(grid, list(run(INPUTS, grid, workers=1)), width=40)

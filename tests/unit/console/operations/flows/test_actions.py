@@ -253,6 +253,25 @@ def test_a_place_that_is_none_is_wrong_usage(practice: Practice, words: str) -> 
         assert act(practice, words, name="train", to=pool).exit_code == 0
 
 
+def test_a_lost_node_announces_nothing_any_more(practice: Practice) -> None:
+    async def main() -> list[tuple[str, str | None, float | None]]:
+        observer = Observer(practice.fleet())
+        seen = []
+        for _ in range(2):
+            row = next(node for node in (await observer.view()).nodes if node.name == "n0")
+            seen.append((row.state, row.notice, row.notice_left_s))
+            practice.reclaim("n0")
+            practice.clock.advance(60)
+        await observer.close()
+        return seen
+
+    start(practice)
+    practice.nodes["n0"].notice, practice.nodes["n0"].notice_deadline_s = "notice", 12.0
+    before, after = run(practice.clock, main())
+    assert before[:2] == ("ok", "notice")
+    assert after == ("lost", None, None)
+
+
 def test_a_restore_that_is_not_waited_for_goes_on_and_the_same_command_keeps_the_books(
     practice: Practice,
 ) -> None:

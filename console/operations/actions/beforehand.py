@@ -1,0 +1,34 @@
+"""What records and typed words alone refuse: told before anybody is asked for a yes. Changes nothing, asks no node."""
+
+from __future__ import annotations
+
+from console.operations.actions.outcome import Arguments
+from console.operations.actions.typed import begun, changed
+from console.operations.common.locate import check_place
+from console.operations.common.runs import find_run
+from console.operations.fleet import Fleet
+
+_BEGINNING = ("jobs run", "jobs protect")  # their NAME may be a new one
+
+
+def check(fleet: Fleet, words: str, arguments: Arguments) -> None:
+    """Look at what a command names.
+
+    Raises:
+        UsageError: a job, node, pool or run that does not exist, or a value that cannot be used.
+    """
+    noun = words.partition(" ")[0]
+    if words in _BEGINNING:
+        job = begun(fleet.jobs().get(arguments["name"]), words, arguments)
+        if job.node:
+            fleet.node(job.node)
+    elif noun == "jobs":
+        job = fleet.job(arguments["name"])
+        check_place(fleet, arguments.get("to"))
+        if words == "jobs set":
+            changed(job, list(arguments["changes"]))
+    elif noun == "fleet":
+        for name in arguments.get("names") or [arguments["name"]]:
+            fleet.node(name)
+    elif noun == "batch":
+        find_run(fleet, arguments["run"])
