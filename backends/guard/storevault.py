@@ -12,7 +12,7 @@ from backends.clock import Clock
 from backends.engines.port import OpenFile
 from backends.errors import ExistsError, NoProofError, StoreError
 from backends.guard.vault import Fetched, Place, Receipt, Shipment
-from backends.ids import CheckpointId
+from backends.ids import CheckpointId, new_nonce
 from backends.records.grant import Grant
 from backends.records.job import Job
 from backends.store import layout
@@ -22,6 +22,7 @@ from backends.store.fileops import FileOps, RealOps
 from backends.store.fleetkey import VerifyKey
 from backends.store.format.table import promote_table
 from backends.store.full import make_full
+from backends.store.lease import Lease, write_lease
 from backends.store.lineage import Lineage, read_lineage
 from backends.store.open import open_store
 from backends.store.port import ObjectStore
@@ -159,6 +160,11 @@ class StoreVault:
             if claim is None and number > epoch
         )
         return Place(newest, adopted is not None and adopted.epoch == newest, invalid)
+
+    def keep_lease(self, epoch: int, guard: str, lease_s: float | None) -> None:
+        """Replace the lease of `epoch`, once the store is seen to be the one that holds our claim."""
+        self._own_lineage(epoch)
+        write_lease(self._store, Lease(self._job.uid, epoch, guard, lease_s, new_nonce()), self._key)
 
     def may_start(self, epoch: int, guard: str, nonce: str, checkpoint: str | None) -> None:
         """Return when the lineage lets this guard start `epoch` from `checkpoint` (None: from nothing)."""

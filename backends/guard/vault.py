@@ -75,6 +75,10 @@ class Vault(Protocol):
         """Look at the claims and continues above `epoch`."""
         ...
 
+    def keep_lease(self, epoch: int, guard: str, lease_s: float | None) -> None:
+        """Write the promise that this guard freezes the job `lease_s` after this call began; None withdraws it."""
+        ...
+
     def may_start(self, epoch: int, guard: str, nonce: str, checkpoint: str | None) -> None:
         """Return when a valid signed continues of `epoch` names this guard, nonce and checkpoint.
 

@@ -22,6 +22,7 @@ from backends.records.job import Job
 from backends.records.node import Node
 from backends.records.status import JobStatus, NodeStatus
 from console.operations.context import Context
+from console.operations.decide.lease import LeaseWatch
 from console.operations.decide.placement import GateAnswer
 from console.operations.truth import Truth
 
@@ -145,6 +146,7 @@ class Fleet:
     installer: Installer
     who: str = "console"
     inline: bool = False
+    leases: LeaseWatch = field(default_factory=LeaseWatch)
     placing: dict[str, str] = field(default_factory=dict)  # uid → node it is being brought to by this program
 
     async def blocking(self, call: Callable[..., T], *arguments: Any, **named: Any) -> T:

@@ -49,6 +49,15 @@ class LineageView:
 
 
 @dataclass(frozen=True)
+class LeaseView:
+    """The lease of one epoch as the store holds it."""
+
+    guard: str
+    lease_s: float | None  # None: nothing is promised
+    nonce: str  # another one at each renewal
+
+
+@dataclass(frozen=True)
 class SaveView:
     """One committed checkpoint."""
 
@@ -120,6 +129,10 @@ class Truth(Protocol):
         nonce: str,
     ) -> bool:
         """Create `epoch`'s continues; True when it is there with our nonce, False when another one is."""
+        ...
+
+    def lease(self, uid: str, epoch: int, key: str) -> LeaseView | None:
+        """The lease of `epoch`, authenticated with the job key; None when there is none that counts."""
         ...
 
     def newest(self, uid: str) -> str | None:

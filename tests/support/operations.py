@@ -27,7 +27,7 @@ from backends.records.node import Node
 from console.operations.context import Context
 from console.operations.decide.placement import GateAnswer
 from console.operations.fleet import Fleet
-from console.operations.truth import Choice, ContinuesKind, EpochView, LineageView, SaveView, Truth
+from console.operations.truth import Choice, ContinuesKind, EpochView, LeaseView, LineageView, SaveView, Truth
 from tests.support.realstore import RealSide
 
 STORE = "memory://store"
@@ -48,6 +48,7 @@ class MemoryBook:
     marks: dict[tuple[str, str, str], dict[str, Any]] = field(default_factory=dict)
     heartbeats: dict[str, dict[str, Any]] = field(default_factory=dict)
     removed: set[str] = field(default_factory=set)
+    leases: dict[tuple[str, int], LeaseView] = field(default_factory=dict)
     chosen: list[tuple[str, int, str | None]] = field(default_factory=list)
     away: bool = False
     moment: Callable[[str], None] = lambda label: None
@@ -133,8 +134,9 @@ class MemoryTruth:
         nonce: str,
     ) -> bool:
         self._awake("name")
-        claim = self.book.epochs[uid][epoch].claim_nonce
-        won = self._continue(uid, EpochView(epoch, claim, kind, checkpoint, target, guard, nonce))
+        claim = self.book.epochs[uid][epoch]
+        view = EpochView(epoch, claim.claim_nonce, kind, checkpoint, target, guard, nonce, proof=claim.proof)
+        won = self._continue(uid, view)
         if won:
             self.book.chosen.append((uid, epoch, checkpoint))
         self.book.moment("named")
@@ -176,6 +178,10 @@ class MemoryTruth:
             extra = newest - save.frozen_at if newest is not None and save.frozen_at is not None else None
             return Choice(save, tuple(skipped), extra if skipped else None)
         return Choice(None, tuple(skipped))
+
+    def lease(self, uid: str, epoch: int, key: str) -> LeaseView | None:
+        self._awake("lease")
+        return self.book.leases.get((uid, epoch))
 
     def newest(self, uid: str) -> str | None:
         self._awake("newest")

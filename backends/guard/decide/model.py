@@ -82,6 +82,14 @@ class Notice:
 
 
 @dataclass(frozen=True)
+class Lease:
+    """What this guard has promised in the store: the job stands still `lease_s` after `renewed_at`, unless renewed."""
+
+    lease_s: float
+    renewed_at: float  # boot clock: when the newest renewal that succeeded began
+
+
+@dataclass(frozen=True)
 class Mind:
     """Everything the decisions about one job depend on."""
 
@@ -101,6 +109,7 @@ class Mind:
     retry_at: float | None = None
     trial_refused: bool = False  # the engine failed the trial: the operator asks for the next one
     frozen: FreezeReason | None = None
+    lease: Lease | None = None  # None: nothing was promised
     behind: int | None = None  # the newer valid epoch, when there is one that is not ours
     excused: int = 0  # the operator's word covers newer epochs up to this one
     zombie_freezes: tuple[float, ...] = ()
@@ -161,6 +170,22 @@ class Standing:
 
 
 @dataclass(frozen=True)
+class LeaseBegun:
+    """A renewal is about to be written: from now on others may read it, whether or not we hear that it worked."""
+
+    lease_s: float | None
+    at: float  # boot clock
+
+
+@dataclass(frozen=True)
+class LeaseKept:
+    """That renewal, or the withdrawal (None), is in the store."""
+
+    lease_s: float | None
+    at: float  # as in its `LeaseBegun`
+
+
+@dataclass(frozen=True)
 class Gone:
     """The process is no more."""
 
@@ -206,6 +231,8 @@ JobEvent = (
     | Recovered
     | SaveFailed
     | Standing
+    | LeaseBegun
+    | LeaseKept
     | Gone
     | NoticeIs
     | PolicyIs

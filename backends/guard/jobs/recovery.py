@@ -10,6 +10,7 @@ from pathlib import Path
 from backends.engines.port import alive
 from backends.errors import ReprieveError
 from backends.guard.decide.job import ENDED
+from backends.guard.decide.lease import ends_at
 from backends.guard.decide.model import Durable, Mind, Recovered
 from backends.guard.disk import durable
 from backends.guard.jobs.book import Book
@@ -70,6 +71,13 @@ def _take_up(book: Book, record: JobRecord, grant: Grant, contact_at: float | No
         saving_since=now if pending is not None else None,
         contact_at=max(mind.contact_at, contact_at or mind.contact_at),
     )
+    ends = ends_at(mind)
+    if ends is not None and now > ends and mind.frozen is None:
+        mind = replace(
+            mind, frozen="isolated"
+        )  # nobody kept its promise meanwhile: it must not run for a moment more
+        text = "its lease ran out while the guard was down: frozen until the store has been heard"
+        tools.spool.add("job.isolated", text, record.job.name)
     unit = book.adopt(replace(record, mind=mind), grant)
     _set_right(unit)
     if pending is not None:

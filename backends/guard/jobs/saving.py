@@ -65,6 +65,8 @@ def _settle(unit: JobUnit) -> None:
     if mind.durable is not None or mind.restored_from is not None or process is None:
         return
     while True:
+        if mind.frozen is not None or unit.mind.frozen is not None:
+            raise FencedError(f"job {unit.record.job.name} is to stand still: nothing is saved now")
         verdict = unit.engine.examine(unit.record.job, process)
         if verdict.answer in ("ok", "self_save_only"):
             return

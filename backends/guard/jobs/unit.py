@@ -63,6 +63,7 @@ class JobUnit:
         self.hold_number: int | None = (
             None  # the final save of a stop: the process stays frozen after its dump
         )
+        self.leaving = False  # the guard is told to end: leases are withdrawn, nobody will keep them
         self.silence: str | None = None  # why the store does not answer
         self.look_now = threading.Event()  # the lineage should be read without waiting for its turn
         self._record = record

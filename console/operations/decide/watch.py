@@ -26,6 +26,7 @@ class WatchedJob:
     priority: int = 0
     policy: str = "owned"
     paused: bool = False
+    leased: bool = False  # its node is silent and its lease has run out
     reclaimed: bool = False  # its guard saw it end after a notice, or while the node went down
     checkpoint: str | None = None  # newest usable save
     restores_of_it: int = 0  # newest epochs in a row that continue from this same checkpoint
@@ -89,7 +90,7 @@ def _one(job: WatchedJob, stop: str | None) -> Action:
     ended = job.state in ("finished", "stopped", "ended_unknown") and not job.reclaimed
     if job.busy or job.paused or not job.proven or ended:
         return action("none", "")
-    if job.node_state != "lost" and not job.reclaimed:
+    if job.node_state != "lost" and not job.reclaimed and not job.leased:
         return action("none", "its node lives")
     if stop is not None:
         return action("alert", stop)
@@ -112,6 +113,7 @@ def _one(job: WatchedJob, stop: str | None) -> Action:
         return action("none", f"next try in {job.retry_in_s:.0f} s")
     if job.node_fits:
         why = "its node is lost" if job.node_state == "lost" else "it ended after a notice or a shutdown"
+        why = "its node is silent and its lease has run out" if job.leased else why
         return action("restore", f"{why}; newest usable checkpoint {job.checkpoint}")
     return action("capacity", f"no node of the fleet fits: {job.why_none_fits}")
 
