@@ -67,7 +67,7 @@ class FakeNode(SmallVerbs):
         known = {
             "status": self.status, "facts": self.answer_facts, "events": self.answer_events, "acknowledge": self.acknowledge,
             "restore": self.restore, "start": self.start, "protect": self.start, "save": self.save, "stop": self.stop,
-            "rehearse": self.rehearse, "set": self.set, "pause": self.pause, "resume": self.resume,
+            "rehearse": self.rehearse, "prefetch": self.prefetch, "set": self.set, "pause": self.pause, "resume": self.resume,
             "forget": self.forget, "thaw": self.thaw, "examine": self.examine,
         }  # fmt: skip
         self.finish_restores()

@@ -16,6 +16,7 @@ from backends.ids import CheckpointId, new_nonce
 from backends.records.grant import Grant
 from backends.records.job import Job
 from backends.store import layout
+from backends.store.ahead import AheadStore, fetch_ahead
 from backends.store.commit import Committed, Committer, SaveSource, SourceFile
 from backends.store.fetch import fetch
 from backends.store.fileops import FileOps, RealOps
@@ -131,9 +132,10 @@ class StoreVault:
         found = self._committer(epoch).recover(seq)
         return None if found is None else str(found.checkpoint)
 
-    def fetch(self, checkpoint: str, into: Path) -> Fetched:
+    def fetch(self, checkpoint: str, into: Path, ahead: Path | None = None) -> Fetched:
         """Verify a checkpoint and write it under `into`."""
-        manifest = fetch(self._store, self._job.uid, CheckpointId.parse(checkpoint), self._key, into)
+        store = AheadStore(self._store, ahead)
+        manifest = fetch(store, self._job.uid, CheckpointId.parse(checkpoint), self._key, into)
         files = tuple(
             OpenFile(
                 path=entry.path,
@@ -146,7 +148,11 @@ class StoreVault:
             )
             for entry in manifest.files
         )
-        return Fetched(manifest.engine, files, manifest.details)
+        return Fetched(manifest.engine, files, manifest.details, store.from_here, store.from_store)
+
+    def fetch_ahead(self, checkpoint: str, into: Path) -> int:
+        """Copy the packs of a checkpoint into `into`."""
+        return fetch_ahead(self._store, self._job.uid, CheckpointId.parse(checkpoint), self._key, into)
 
     def place(self, epoch: int, guard: str, last: str | None) -> Place:
         """Where `epoch` stands among the claims in the store."""

@@ -38,6 +38,8 @@ class Fetched:
     engine: str
     files: tuple[OpenFile, ...]
     details: dict[str, Any]
+    ahead_bytes: int = 0  # sealed bytes that lay here already
+    moved_bytes: int | None = None  # sealed bytes that came from the store now; None: not counted
 
 
 @dataclass(frozen=True)
@@ -67,8 +69,12 @@ class Vault(Protocol):
         """The newest checkpoint of `epoch`, newer than `after`, that counts after a crash of the guard; None: none."""
         ...
 
-    def fetch(self, checkpoint: str, into: Path) -> Fetched:
-        """Verify a checkpoint and write its images and files under `into`."""
+    def fetch(self, checkpoint: str, into: Path, ahead: Path | None = None) -> Fetched:
+        """Verify a checkpoint and write its images and files under `into`; packs in `ahead` are not read from the store."""
+        ...
+
+    def fetch_ahead(self, checkpoint: str, into: Path) -> int:
+        """Copy the packs that a checkpoint needs into `into`; returns the bytes copied."""
         ...
 
     def place(self, epoch: int, guard: str, last: str | None) -> Place:

@@ -256,7 +256,12 @@ class Poller:
                 asked_at,
                 running,
                 clean(job.error or ""),
-                {"engine": clean(job.engine), "interval_s": job.interval_s, "reclaimed": job.reclaimed},
+                {
+                    "engine": clean(job.engine),
+                    "interval_s": job.interval_s,
+                    "reclaimed": job.reclaimed,
+                    "restarter": _restarter(job, current),
+                },
             )
         )
         if saved is not None:
@@ -270,6 +275,17 @@ class Poller:
                     saved.size_bytes,
                 )
             )
+
+
+def _restarter(job: JobStatus, current: JobCurrent | None) -> dict[str, str] | None:
+    """Who else would start the job again; what was once known is kept when its process is gone."""
+    if job.restarter is not None:
+        return {
+            "kind": clean(job.restarter.kind, limit=20),
+            "identity": clean(job.restarter.identity, limit=40),
+        }
+    known = None if current is None or job.pid is not None else current.status.get("restarter")
+    return known if isinstance(known, dict) else None
 
 
 def cleaned(event: Event, node: str) -> Event:

@@ -136,7 +136,9 @@ async def move(fleet: Fleet, arguments: Arguments, on_step: OnStep) -> Outcome:
         lambda run, item: moving.move(fleet, job, to, run, item, on_step, wait=_waits(arguments)),
         "restored",
     )
-    return _restored(run_id, result)
+    done = _restored(run_id, result)
+    gap = "" if result.gap_s is None else f"; it did nothing for {format_duration(round(result.gap_s, 1))}"
+    return dataclasses.replace(done, message=done.message + gap)
 
 
 async def rehearse(fleet: Fleet, arguments: Arguments, on_step: OnStep) -> Outcome:

@@ -138,6 +138,7 @@ class _Restore(Choosing, Asking, Ending):
 
     async def take_over(self, evidence: Evidence) -> None:
         """Look for a checkpoint and a node first, so that an epoch is only spent on a restore that can begin."""
+        await self.ask_others()
         highest = evidence.lineage.highest
         if highest is not None and highest.kind == "none":
             self.book.intend("void", epoch=highest.epoch)
