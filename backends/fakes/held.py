@@ -28,6 +28,7 @@ class HeldJob:
     next_save_at: float = 0.0
     error: str | None = None
     reclaimed: bool = False
+    rebooted: bool = False
     restarter: RestarterRef | None = None
 
 
@@ -133,5 +134,6 @@ class SmallVerbs:
             held.job.name, held.job.uid, held.epoch, held.state, "fake", process.pid if process else None, None, None,
             held.job.interval_s, held.next_save_at - now, False, saved, now - since, held.error, held.job.store,
             held.reclaimed,
+            rebooted=held.rebooted,
             restarter=held.restarter,
         )  # fmt: skip

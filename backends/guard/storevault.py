@@ -21,7 +21,7 @@ from backends.store.commit import Committed, Committer, SaveSource, SourceFile
 from backends.store.fetch import fetch
 from backends.store.fileops import FileOps, RealOps
 from backends.store.fleetkey import VerifyKey
-from backends.store.format.table import promote_table
+from backends.store.format.table import drop_table, promote_table
 from backends.store.full import make_full
 from backends.store.lease import Lease, write_lease
 from backends.store.lineage import Lineage, read_lineage
@@ -83,7 +83,13 @@ class StoreVault:
         self._own_lineage(done.checkpoint.epoch)
         if done.manifest.notes.get("full_due") and not done.repeated:
             self._due = (self._turn, done.checkpoint)
-        return Receipt(str(done.checkpoint), done.manifest.size_bytes)
+        stored = sum(pack.size for pack in done.manifest.packs)
+        return Receipt(str(done.checkpoint), done.manifest.size_bytes, stored, done.manifest.parent)
+
+    def start_over(self) -> None:
+        """Forget the page table: the next save refers to no older one."""
+        if self._tables is not None:
+            drop_table(self._tables, self._job.uid)
 
     def consolidate(self, checkpoint: str) -> str | None:
         """Make the save that was just shipped a full one, if it is due and no other ship begins."""

@@ -29,6 +29,8 @@ class Receipt:
 
     checkpoint: str
     size_bytes: int
+    stored_bytes: int | None = None  # what this save itself put into the store; None: not told
+    parent: str | None = None  # the full save that it refers to; None: it is one
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,10 @@ class Vault(Protocol):
 
     def ship(self, shipment: Shipment, epoch: int) -> Receipt:
         """Commit a save under `epoch`: data, manifest, read back, look for a newer epoch."""
+        ...
+
+    def start_over(self) -> None:
+        """Make the next save a full one."""
         ...
 
     def consolidate(self, checkpoint: str) -> str | None:

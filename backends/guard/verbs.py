@@ -82,11 +82,12 @@ class Begin:
 
 @dataclass(frozen=True)
 class Save:
-    """A job to save now."""
+    """A job to save now; `full`: without reference to an older save."""
 
     request: str
     job: str
     wait_s: float = 0.0
+    full: bool = False
 
 
 @dataclass(frozen=True)
@@ -229,7 +230,9 @@ class Verbs:
 
     def _save(self, asked: Save) -> Answer:
         unit = self._host.book.get(asked.job)
-        return self._run("save", asked, asked.wait_s, lambda task: stopping.save_now(unit, task))
+        return self._run(
+            "save", asked, asked.wait_s, lambda task: stopping.save_now(unit, task, full=asked.full)
+        )
 
     def _restore(self, asked: Restore) -> Answer:
         order = restoring.Order(asked.job, asked.grant, asked.checkpoint)

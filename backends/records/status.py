@@ -41,6 +41,7 @@ class JobStatus:
     error: str | None = None  # last failure, one line
     store: str = ""
     reclaimed: bool = False  # it ended after a notice or while the node went down: a reclaim, not an end
+    rebooted: bool = False  # it ended because the node was restarted (another boot id)
     restarter: RestarterRef | None = (
         None  # who else would start it again; None: nobody, or from an older guard
     )

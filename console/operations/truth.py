@@ -139,6 +139,10 @@ class Truth(Protocol):
         """The newest committed checkpoint on the chain, unopened; None when there is none."""
         ...
 
+    def names(self, uid: str) -> list[str]:
+        """Names of all committed checkpoints, newest first, orphans too; none is opened."""
+        ...
+
     def look(self, uid: str, checkpoint: str, key: str) -> SaveView:
         """One checkpoint by its manifest alone; `usable` is false, with the reason, when that cannot be read."""
         ...

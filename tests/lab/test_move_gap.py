@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
 import pytest
 
+from planner.quantities import parse_size
 from tests.support.lab import Lab, until
 from tests.support.reclaims import able_lab, host
 
@@ -49,5 +51,8 @@ def test_the_gap_of_a_move_is_shorter_than_that_of_stop_and_restore(tmp_path: Pa
         moved = ran.document
         fleet.moves("moved")
     print(f"gap: stop and restore {plain['gap_s']:.1f} s, move {moved['gap_s']:.1f} s; {moved['notes']}")
-    assert any("lay there before the freeze" in note for note in moved["notes"])
+    (note,) = [note for note in moved["notes"] if "lay there before the freeze" in note]
+    here, fetched = (parse_size(text.replace(" ", "")) for text in re.findall(r"[0-9.]+ [KMG]?i?B", note))
+    assert here > MIB * 0.9 * 2**20
+    assert fetched < here / 20
     assert moved["gap_s"] < plain["gap_s"]

@@ -188,6 +188,10 @@ class MemoryTruth:
         chain = self.chain(uid)
         return str(chain[0]) if chain else None
 
+    def names(self, uid: str) -> list[str]:
+        self._awake("names")
+        return [str(name) for name in sorted(self.book.saves.get(uid, {}), reverse=True)]
+
     def look(self, uid: str, checkpoint: str, key: str) -> SaveView:
         return self.book.saves[uid][CheckpointId.parse(checkpoint)]
 

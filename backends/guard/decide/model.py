@@ -69,6 +69,8 @@ class Durable:
     freeze_s: float
     size_bytes: int
     upload_s: float
+    stored_bytes: int | None = None  # what the save itself put into the store; None: not known
+    parent: str | None = None  # the full save it refers to; None: none
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,9 @@ class Mind:
     notice_handled: int = 0  # serial of the last notice answered
     final_owed: bool = False  # the last save of the window under notice is still to come
     reclaimed: bool = False  # the process ended after a notice or while the node went down
+    rebooted: bool = (
+        False  # the process ended because the node was restarted: its boot id changed under a running job
+    )
 
 
 # Events

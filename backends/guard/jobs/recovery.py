@@ -159,6 +159,11 @@ def _after_reboot(tools: Tools, record: JobRecord) -> JobRecord:
         restored_from=mind.restored_from,
         rehearsed=mind.rehearsed,
         durable=saved,
+        lease=mind.lease and replace(mind.lease, renewed_at=now),  # of this epoch, to be withdrawn
+        rebooted=not done,
     )
-    tools.spool.add(f"job.{mind.phase}", "the node was restarted; the process is gone", record.job.name)
-    return replace(record, mind=mind, boot_id=tools.boot_id, process=None, pending=None)
+    text = "the node was restarted (its boot id changed): the process is gone"
+    data = {"boot_id_before": record.boot_id, "boot_id": tools.boot_id}
+    tools.spool.add(f"job.{mind.phase}", text, record.job.name, data)
+    error = record.error if done else text
+    return replace(record, mind=mind, boot_id=tools.boot_id, process=None, pending=None, error=error)

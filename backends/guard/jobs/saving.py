@@ -130,6 +130,8 @@ def _ship(unit: JobUnit, flight: _Flight, saved: Saved, pending: Pending) -> Non
         freeze_s=saved.frozen_s,
         size_bytes=receipt.size_bytes,
         upload_s=max(0.0, ended_at - saved.frozen_at_monotonic - saved.frozen_s),
+        stored_bytes=receipt.stored_bytes,
+        parent=receipt.parent,
     )
     _clear(flight)
     unit.take(SaveDone(durable, ended_at - flight.begun_at))

@@ -276,6 +276,7 @@ class JobUnit:
             error=record.error or (self.silence if mind.durable is not None else None),
             store=self.grant.store,
             reclaimed=mind.reclaimed,
+            rebooted=mind.rebooted,
             restarter=self._restarter(record.process),
         )
 

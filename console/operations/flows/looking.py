@@ -122,17 +122,19 @@ class Looking:
         busy = job.uid in self.tasks and not self.tasks[job.uid].done()
         trouble = self.trouble.get(job.uid, Trouble())
         reclaimed = current is not None and current.status.get("reclaimed") is True
+        rebooted = current is not None and current.status.get("rebooted") is True
         base = WatchedJob(
             job.name,
             job.uid,
             verdict.state,
-            verdict.state == "lost" or (reclaimed and verdict.state in ("ok", "cordoned")),
+            verdict.state == "lost" or ((reclaimed or rebooted) and verdict.state in ("ok", "cordoned")),
             state,
             job.priority,
             job.restore,
             job.paused or state == "paused",
             busy=busy,
             reclaimed=reclaimed,
+            rebooted=rebooted,
             retry_in_s=max(0.0, trouble.not_before - self.fleet.clock.monotonic()),
         )
         if verdict.state == "unreachable" and job.on_isolated == "freeze" and not busy and not base.paused:

@@ -20,7 +20,12 @@ from console.operations.flows.restore import Restored, RestoreWish, restore
 from console.operations.flows.save import save, stop
 from planner.quantities import format_size
 
-BACK, BEFORE = "-back", "-before"  # item names of the way back, and of the save while the job runs
+BACK, BEFORE, AGAIN = (
+    "-back",
+    "-before",
+    "-again",
+)  # item names of the way back, and of saves while the job runs
+LITTLE = 0.05  # share of the image that the last save may store by what changed before the move; more: a full save first
 OnStep = Callable[[str], None]
 
 
@@ -98,6 +103,10 @@ async def _ahead(fleet: Fleet, job: Job, target: str, book: Notebook, on_step: O
     """A save while the job runs, and its packs to the target. Whatever fails here only makes the gap longer."""
     try:
         saved = await save(fleet, job, book.run, book.item + BEFORE, on_step)
+        stored = saved["stored_bytes"]
+        if saved["parent"] and isinstance(stored, int) and stored > LITTLE * saved["size_bytes"]:
+            # The last save stores all that changed since the last full one: that would be moved in the gap.
+            saved = await save(fleet, job, book.run, book.item + AGAIN, on_step, full=True)
     except ReprieveError as error:
         on_step(f"no save ahead of the move: {error.message}")
         return

@@ -89,7 +89,7 @@ class _Restore(Choosing, Asking, Ending):
         The moment at which its machine ended, where the provider tells it; else that at which the end was first proven.
         """
         proof = evidence.proof
-        known = [self.wish.detected_at] if self.wish.cause == "reclaim" else []
+        known = [self.wish.detected_at] if self.wish.cause in ("reclaim", "reboot") else []
         known += [parse_utc(text) for text in (proof.at, proof.ended_at) if text] if proof is not None else []
         return min((moment for moment in known if moment is not None), default=None)
 

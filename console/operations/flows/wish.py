@@ -17,7 +17,7 @@ class RestoreWish:
     to: str | None = None  # node or pool
     checkpoint: str | None = None  # None: the newest usable
     force: dict[str, str] = field(default_factory=dict)  # gate property → recorded reason
-    cause: str = "operator"  # operator | reclaim | move | batch
+    cause: str = "operator"  # operator | reclaim | reboot | move | batch
     detected_at: float | None = None  # wall clock; None: now
     no_node_s: float = 0.0  # of the time since then, how long no node was ready to take the job
     patience_s: float = 0.0  # how long to wait for proof

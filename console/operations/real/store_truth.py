@@ -153,6 +153,10 @@ class StoreTruth:
         chain = self._lineage(uid).chain(list_job(self._store, uid).checkpoints)
         return str(chain[0]) if chain else None
 
+    def names(self, uid: str) -> list[str]:
+        """All committed checkpoints by name, newest first."""
+        return [str(each) for each in reversed(list_job(self._store, uid).checkpoints)]
+
     def look(self, uid: str, checkpoint: str, key: str) -> SaveView:
         """One checkpoint by its manifest alone."""
         identity = CheckpointId.parse(checkpoint)
