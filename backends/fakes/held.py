@@ -9,6 +9,7 @@ from backends.errors import NotFoundError
 from backends.fakes.world import FakeProcess, FakeWorld
 from backends.records import strict
 from backends.records.job import Job
+from backends.records.restarter import RestarterRef
 from backends.records.status import JobStatus, SaveStatus
 from backends.store.sealing import JobKey, escrow_test
 
@@ -28,6 +29,8 @@ class HeldJob:
     next_save_at: float = 0.0
     error: str | None = None
     reclaimed: bool = False
+    rebooted: bool = False
+    restarter: RestarterRef | None = None
 
 
 class SmallVerbs:
@@ -69,6 +72,14 @@ class SmallVerbs:
         if self.failures:
             return {"state": "failed", "seconds": 1.0, "error": self.failures.pop(0)}
         return {"state": "rehearsed", "seconds": self.restore_takes_s, "error": None}
+
+    async def prefetch(self, document: Document) -> Document:
+        """What lies here before it is needed costs a fake nothing."""
+        if document["checkpoint"] is None:
+            return {"state": "fetched", "size_bytes": 0, "seconds": 0.0, "error": None}
+        if self.store_away:
+            return {"state": "failed", "size_bytes": None, "seconds": None, "error": "the store is away"}
+        return {"state": "fetched", "size_bytes": 1000, "seconds": 1.0, "error": None}
 
     async def set(self, document: Document) -> Document:
         """Change fields of the job's record."""
@@ -131,4 +142,6 @@ class SmallVerbs:
             held.job.name, held.job.uid, held.epoch, held.state, "fake", process.pid if process else None, None, None,
             held.job.interval_s, held.next_save_at - now, False, saved, now - since, held.error, held.job.store,
             held.reclaimed,
+            rebooted=held.rebooted,
+            restarter=held.restarter,
         )  # fmt: skip

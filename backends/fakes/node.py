@@ -68,8 +68,9 @@ class FakeNode(SmallVerbs):
         known = {
             "status": self.status, "facts": self.answer_facts, "events": self.answer_events, "acknowledge": self.acknowledge,
             "restore": self.restore, "start": self.start, "protect": self.start, "save": self.save, "stop": self.stop,
-            "rehearse": self.rehearse, "set": self.set, "pause": self.pause, "resume": self.resume,
-            "forget": self.forget, "thaw": self.thaw, "examine": self.examine, "escrow": self.escrow,
+            "rehearse": self.rehearse, "prefetch": self.prefetch, "set": self.set, "pause": self.pause, "resume": self.resume,
+            "forget": self.forget, "thaw": self.thaw, "examine": self.examine,
+             "escrow": self.escrow,
         }  # fmt: skip
         self.finish_restores()
         if verb in self.on_verb:

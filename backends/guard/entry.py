@@ -21,7 +21,7 @@ from backends.records.strict import STATUS_LIMIT, loads, read, to_document
 
 VERBS = (
     "facts", "status", "events", "acknowledge", "examine", "protect", "start", "save", "restore", "rehearse",
-    "stop", "set", "pause", "resume", "forget", "thaw", "escrow", "shutdown",
+    "prefetch", "stop", "set", "pause", "resume", "forget", "thaw", "escrow", "shutdown",
 )  # fmt: skip
 MARGIN_S = 150.0  # beyond the wait that a document asks for
 START_LIMIT_S = 30.0

@@ -213,10 +213,14 @@ class Guard:
         return all(unit.mind.saving_since is None for unit in self.book.all())
 
     def _wind_down(self) -> None:
-        """Let a dump under way end, so that no job is left standing still."""
+        """Withdraw leases, and let a dump under way end, so that no job is left standing still."""
         give_up_at = self.tools.clock.monotonic() + ENDING_S
+        for unit in self.book.all():
+            unit.leaving = True
+            unit.look_now.set()
         while self.tools.clock.monotonic() < give_up_at:
             bounded = [entry for entry in self.tools.freezes.entries() if entry.reason in ("save", "stop")]
-            if not bounded:
+            held = any(unit.mind.lease is not None and unit.silence is None for unit in self.book.all())
+            if not bounded and not held:
                 return
             self.tools.clock.sleep(0.05)

@@ -12,16 +12,18 @@ from backends.clock import Clock
 from backends.engines.port import OpenFile
 from backends.errors import ExistsError, NoProofError, StoreError
 from backends.guard.vault import Fetched, Place, Receipt, Shipment
-from backends.ids import CheckpointId
+from backends.ids import CheckpointId, new_nonce
 from backends.records.grant import Grant
 from backends.records.job import Job
 from backends.store import layout
+from backends.store.ahead import AheadStore, fetch_ahead
 from backends.store.commit import Committed, Committer, SaveSource, SourceFile
 from backends.store.fetch import fetch
 from backends.store.fileops import FileOps, RealOps
 from backends.store.fleetkey import VerifyKey
-from backends.store.format.table import promote_table
+from backends.store.format.table import drop_table, promote_table
 from backends.store.full import make_full
+from backends.store.lease import Lease, write_lease
 from backends.store.lineage import Lineage, read_lineage
 from backends.store.open import open_store
 from backends.store.port import ObjectStore
@@ -81,7 +83,13 @@ class StoreVault:
         self._own_lineage(done.checkpoint.epoch)
         if done.manifest.notes.get("full_due") and not done.repeated:
             self._due = (self._turn, done.checkpoint)
-        return Receipt(str(done.checkpoint), done.manifest.size_bytes)
+        stored = sum(pack.size for pack in done.manifest.packs)
+        return Receipt(str(done.checkpoint), done.manifest.size_bytes, stored, done.manifest.parent)
+
+    def start_over(self) -> None:
+        """Forget the page table: the next save refers to no older one."""
+        if self._tables is not None:
+            drop_table(self._tables, self._job.uid)
 
     def consolidate(self, checkpoint: str) -> str | None:
         """Make the save that was just shipped a full one, if it is due and no other ship begins."""
@@ -130,9 +138,10 @@ class StoreVault:
         found = self._committer(epoch).recover(seq)
         return None if found is None else str(found.checkpoint)
 
-    def fetch(self, checkpoint: str, into: Path) -> Fetched:
+    def fetch(self, checkpoint: str, into: Path, ahead: Path | None = None) -> Fetched:
         """Verify a checkpoint and write it under `into`."""
-        manifest = fetch(self._store, self._job.uid, CheckpointId.parse(checkpoint), self._key, into)
+        store = AheadStore(self._store, ahead)
+        manifest = fetch(store, self._job.uid, CheckpointId.parse(checkpoint), self._key, into)
         files = tuple(
             OpenFile(
                 path=entry.path,
@@ -145,7 +154,11 @@ class StoreVault:
             )
             for entry in manifest.files
         )
-        return Fetched(manifest.engine, files, manifest.details)
+        return Fetched(manifest.engine, files, manifest.details, store.from_here, store.from_store)
+
+    def fetch_ahead(self, checkpoint: str, into: Path) -> int:
+        """Copy the packs of a checkpoint into `into`."""
+        return fetch_ahead(self._store, self._job.uid, CheckpointId.parse(checkpoint), self._key, into)
 
     def place(self, epoch: int, guard: str, last: str | None) -> Place:
         """Where `epoch` stands among the claims in the store."""
@@ -159,6 +172,11 @@ class StoreVault:
             if claim is None and number > epoch
         )
         return Place(newest, adopted is not None and adopted.epoch == newest, invalid)
+
+    def keep_lease(self, epoch: int, guard: str, lease_s: float | None) -> None:
+        """Replace the lease of `epoch`, once the store is seen to be the one that holds our claim."""
+        self._own_lineage(epoch)
+        write_lease(self._store, Lease(self._job.uid, epoch, guard, lease_s, new_nonce()), self._key)
 
     def may_start(self, epoch: int, guard: str, nonce: str, checkpoint: str | None) -> None:
         """Return when the lineage lets this guard start `epoch` from `checkpoint` (None: from nothing)."""

@@ -29,6 +29,8 @@ class Receipt:
 
     checkpoint: str
     size_bytes: int
+    stored_bytes: int | None = None  # what this save itself put into the store; None: not told
+    parent: str | None = None  # the full save that it refers to; None: it is one
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,8 @@ class Fetched:
     engine: str
     files: tuple[OpenFile, ...]
     details: dict[str, Any]
+    ahead_bytes: int = 0  # sealed bytes that lay here already
+    moved_bytes: int | None = None  # sealed bytes that came from the store now; None: not counted
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,10 @@ class Vault(Protocol):
         """Commit a save under `epoch`: data, manifest, read back, look for a newer epoch."""
         ...
 
+    def start_over(self) -> None:
+        """Make the next save a full one."""
+        ...
+
     def consolidate(self, checkpoint: str) -> str | None:
         """After a ship: make that save a full one where its distance from the last full one asks for it.
 
@@ -67,12 +75,20 @@ class Vault(Protocol):
         """The newest checkpoint of `epoch`, newer than `after`, that counts after a crash of the guard; None: none."""
         ...
 
-    def fetch(self, checkpoint: str, into: Path) -> Fetched:
-        """Verify a checkpoint and write its images and files under `into`."""
+    def fetch(self, checkpoint: str, into: Path, ahead: Path | None = None) -> Fetched:
+        """Verify a checkpoint and write its images and files under `into`; packs in `ahead` are not read from the store."""
+        ...
+
+    def fetch_ahead(self, checkpoint: str, into: Path) -> int:
+        """Copy the packs that a checkpoint needs into `into`; returns the bytes copied."""
         ...
 
     def place(self, epoch: int, guard: str, last: str | None) -> Place:
         """Look at the claims and continues above `epoch`."""
+        ...
+
+    def keep_lease(self, epoch: int, guard: str, lease_s: float | None) -> None:
+        """Write the promise that this guard freezes the job `lease_s` after this call began; None withdraws it."""
         ...
 
     def may_start(self, epoch: int, guard: str, nonce: str, checkpoint: str | None) -> None:

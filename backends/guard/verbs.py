@@ -12,10 +12,11 @@ from backends.errors import UsageError
 from backends.guard import engines
 from backends.guard.decide.model import Word
 from backends.guard.disk.requests import Requests, Task
-from backends.guard.jobs import beginning, changing, restoring, stopping
+from backends.guard.jobs import ahead, beginning, changing, restoring, stopping
 from backends.guard.jobs.book import Book
 from backends.guard.jobs.tools import Tools
 from backends.guard.jobs.unit import JobUnit
+from backends.guard.probes.restarter import restarter_of
 from backends.records.grant import Grant
 from backends.records.job import Job
 from backends.records.status import NodeStatus
@@ -82,11 +83,12 @@ class Begin:
 
 @dataclass(frozen=True)
 class Save:
-    """A job to save now."""
+    """A job to save now; `full`: without reference to an older save."""
 
     request: str
     job: str
     wait_s: float = 0.0
+    full: bool = False
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,17 @@ class Restore:
     job: Job
     grant: Grant
     checkpoint: str
+    wait_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Prefetch:
+    """A checkpoint whose packs are to lie here before they are needed; None throws away what lies here."""
+
+    request: str
+    job: Job
+    grant: Grant
+    checkpoint: str | None
     wait_s: float = 0.0
 
 
@@ -156,6 +169,7 @@ class Verbs:
             "save": (Save, self._save),
             "restore": (Restore, self._restore),
             "rehearse": (Restore, self._rehearse),
+            "prefetch": (Prefetch, self._prefetch),
             "stop": (Stop, self._stop),
             "set": (Change, self._set),
             "pause": (Named, lambda named: self._pause(named, paused=True)),
@@ -192,7 +206,11 @@ class Verbs:
     def _examine(self, asked: Examine) -> Answer:
         process = self._process(asked)
         verdicts = engines.examine(asked.job, process, self._host.tools.engines)
-        return {"verdicts": [to_document(verdict) for verdict in verdicts]}
+        found = None if process is None else restarter_of(process.pid)
+        return {
+            "verdicts": [to_document(verdict) for verdict in verdicts],
+            "restarter": None if found is None else to_document(found),
+        }
 
     def _process(self, asked: Examine) -> Process | None:
         if asked.pid is not None:
@@ -222,7 +240,9 @@ class Verbs:
 
     def _save(self, asked: Save) -> Answer:
         unit = self._host.book.get(asked.job)
-        return self._run("save", asked, asked.wait_s, lambda task: stopping.save_now(unit, task))
+        return self._run(
+            "save", asked, asked.wait_s, lambda task: stopping.save_now(unit, task, full=asked.full)
+        )
 
     def _restore(self, asked: Restore) -> Answer:
         order = restoring.Order(asked.job, asked.grant, asked.checkpoint)
@@ -234,13 +254,22 @@ class Verbs:
         tools = self._host.tools
         return self._run("rehearse", asked, asked.wait_s, lambda task: restoring.rehearse(tools, order, task))
 
+    def _prefetch(self, asked: Prefetch) -> Answer:
+        tools = self._host.tools
+        work = lambda task: ahead.prefetch(tools, asked.job, asked.grant, asked.checkpoint, task)  # noqa: E731 - as below
+        return self._run("prefetch", asked, asked.wait_s, work)
+
     def _stop(self, asked: Stop) -> Answer:
         unit = self._host.book.get(asked.job)
         work = lambda task: stopping.stop(unit, asked.final_save, task)  # noqa: E731 - short, used once
         return self._run("stop", asked, asked.wait_s, work)
 
     def _run(
-        self, verb: str, asked: Save | Restore | Stop, wait_s: float, work: Callable[[Task], Answer]
+        self,
+        verb: str,
+        asked: Save | Restore | Prefetch | Stop,
+        wait_s: float,
+        work: Callable[[Task], Answer],
     ) -> Answer:
         return self._host.requests.run(asked.request, verb, to_document(asked), work, min(wait_s, 3600.0))
 

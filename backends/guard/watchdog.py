@@ -1,6 +1,7 @@
 """The watchdog: a tiny process of its own that thaws what stands still for too long, the guard dead or alive.
 
-Never a zombie and never an isolated job. It also starts the guard again when that has died without being told to.
+Never a zombie and never an isolated job. It also starts the guard again when that has died without being told to, and
+keeps the promise of a job's lease while no guard does.
 Run as `python -m backends.guard.watchdog ROOT MODULE:FUNCTION ARGV…`: where engines come from, how the guard starts.
 """
 
@@ -16,6 +17,7 @@ from backends.clock import Clock, SystemClock
 from backends.engines.port import Engine, alive
 from backends.guard.disk.freezes import BOUNDED, Entry, Freezes, too_long
 from backends.guard.disk.layout import Layout, boot_id
+from backends.guard.jobs.record import leased
 from backends.guard.spawn import detached, is_held, take_lock, unmoved
 
 EVERY_S = 1.0
@@ -47,6 +49,7 @@ class Watchdog:
         self._clock = clock
         self._boot_id = boot_id()
         self._freezes = Freezes(layout.frozen)
+        self._lapsed: set[str] = set()  # jobs frozen here because their lease ran out
         self._missing_since: float | None = None
         self._patience_s = RESTART_AFTER_S
         self._child: subprocess.Popen[bytes] | None = None
@@ -62,10 +65,29 @@ class Watchdog:
                 self._thaw(entry)
         if not self._layout.lock.exists():
             return False
+        leased = not is_held(self._layout.lock) and self._keep_leases(now)
         if self._layout.ended.exists() and not is_held(self._layout.lock):
-            return any(entry.reason in BOUNDED and alive(entry.process) for entry in entries)
+            return leased or any(entry.reason in BOUNDED and alive(entry.process) for entry in entries)
         self._mind_the_guard(now)
         return True
+
+    def _keep_leases(self, now: float) -> bool:
+        """Freeze what must stand still now that no guard renews its lease; whether anything is promised at all.
+
+        Whoever freezes first does no harm: a guard that comes up finds the lease lapsed too, and takes it from there.
+        """
+        promised = False
+        for record in leased(self._layout, self._boot_id):
+            process, lease = record.process, record.mind.lease
+            if process is None or lease is None or not alive(process):
+                continue
+            promised = True
+            lapsed = now > lease.renewed_at + lease.lease_s
+            engine = self._engine(record.engine) if lapsed and record.job.uid not in self._lapsed else None
+            if engine is not None:
+                self._lapsed.add(record.job.uid)
+                engine.freeze(process)
+        return promised
 
     def _thaw(self, entry: Entry) -> None:
         engine = self._engine(entry.engine)
@@ -79,6 +101,7 @@ class Watchdog:
 
     def _mind_the_guard(self, now: float) -> None:
         if is_held(self._layout.lock) or self._layout.ended.exists():
+            self._lapsed.clear()
             self._missing_since = None
             self._patience_s = RESTART_AFTER_S
         elif self._missing_since is None:

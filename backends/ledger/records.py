@@ -65,7 +65,7 @@ class Reclaim:
     to_node: str | None
     epoch: int | None
     failed_tries: int = 0
-    cause: str = "reclaim"  # reclaim | operator | move | batch
+    cause: str = "reclaim"  # reclaim | reboot | operator | move | batch
     outcome: str = "restored"  # restored | failed
     pool: str | None = None  # of the node that was lost
 

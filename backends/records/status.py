@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from backends.records.gpu import GpuState
 from backends.records.node import NoticeState
+from backends.records.restarter import RestarterRef
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,10 @@ class JobStatus:
     error: str | None = None  # last failure, one line
     store: str = ""
     reclaimed: bool = False  # it ended after a notice or while the node went down: a reclaim, not an end
+    rebooted: bool = False  # it ended because the node was restarted (another boot id)
+    restarter: RestarterRef | None = (
+        None  # who else would start it again; None: nobody, or from an older guard
+    )
     interval_reason: str | None = None  # why `interval_s` is that; None from an older guard
 
 

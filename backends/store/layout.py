@@ -76,6 +76,11 @@ def latest(uid: str) -> str:
     return job(uid, "latest")
 
 
+def lease(uid: str, epoch: int) -> str:
+    """The lease of an epoch, replaced at each renewal."""
+    return job(uid, "leases", str(epoch))
+
+
 def removed(uid: str) -> str:
     """The tombstone."""
     return job(uid, "removed")

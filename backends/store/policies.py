@@ -1,6 +1,6 @@
 """Least-privilege policies for a store, as its provider writes them: examples to copy, not applied by anything.
 
-A node reads and creates; it never deletes, never overwrites (but the hint `latest`), and writes no claims. A controller
+A node reads and creates; it never deletes, never overwrites (but the hint `latest` and its leases), and writes no claims. A controller
 (a console, `reprieve watch`) reads, creates, replaces heartbeats and deletes by retention.
 """
 
@@ -50,7 +50,7 @@ def _amazon(address: Address) -> tuple[Policy, ...]:
         listing,
         _allow("Read", ["s3:GetObject"], [f"{top}jobs/*"]),
         create,
-        _allow("Hint", ["s3:PutObject"], [f"{top}jobs/*/latest"]),
+        _allow("Hint", ["s3:PutObject"], [f"{top}jobs/*/latest", f"{top}jobs/*/leases/*"]),
     ]
     controller = [listing, _allow("All", ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"], [f"{top}*"])]
     return (
@@ -74,13 +74,14 @@ def _document(statements: list[dict[str, Any]]) -> str:
 
 def _google(address: Address) -> tuple[Policy, ...]:
     bind = f"gcloud storage buckets add-iam-policy-binding gs://{address.bucket}"
-    latest = f"resource.name.startsWith('projects/_/buckets/{address.bucket}/objects/') && resource.name.endsWith('/latest')"
+    names = "(resource.name.endsWith('/latest') || resource.name.extract('/jobs/{uid}/leases/') != '')"
+    hints = f"resource.name.startsWith('projects/_/buckets/{address.bucket}/objects/') && {names}"
     node = "\n".join(
         (
             f"{bind} --member=serviceAccount:NODE --role=roles/storage.objectViewer",
             f"{bind} --member=serviceAccount:NODE --role=roles/storage.objectCreator",
             f"{bind} --member=serviceAccount:NODE --role=roles/storage.objectUser \\",
-            f'    --condition="title=latest,expression={latest}"',
+            f'    --condition="title=hints,expression={hints}"',
         )
     )
     controller = f"{bind} --member=serviceAccount:CONTROLLER --role=roles/storage.objectUser"
@@ -110,7 +111,7 @@ def _azure(address: Address) -> tuple[Policy, ...]:
         Policy(
             "node",
             json.dumps(node, indent=2),
-            "neither overwrites nor deletes, so the hint `latest` stays at the first save; a shared access signature with "
+            "neither overwrites nor deletes, so the hint `latest` stays at the first save and a lease cannot be renewed; a shared access signature with "
             "the permissions `rcl` forbids the same (tested on Azurite; the role was not tried by us on Azure)",
         ),
         Policy("controller", controller, "blobs of the container; no account settings"),

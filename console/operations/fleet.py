@@ -21,7 +21,9 @@ from backends.records.event import Event
 from backends.records.job import Job
 from backends.records.node import Node
 from backends.records.status import JobStatus, NodeStatus
+from backends.schedulers.port import Restarter
 from console.operations.context import Context
+from console.operations.decide.lease import LeaseWatch
 from console.operations.decide.placement import GateAnswer
 from console.operations.truth import Truth
 
@@ -145,6 +147,8 @@ class Fleet:
     installer: Installer
     who: str = "console"
     inline: bool = False
+    restarters: dict[str, Restarter] = field(default_factory=dict)  # kind → whom to ask
+    leases: LeaseWatch = field(default_factory=LeaseWatch)
     placing: dict[str, str] = field(default_factory=dict)  # uid → node it is being brought to by this program
 
     async def blocking(self, call: Callable[..., T], *arguments: Any, **named: Any) -> T:

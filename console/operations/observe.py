@@ -51,6 +51,7 @@ class Observer:
         self.fleet = fleet
         self.poller = poller or Poller(fleet)
         self.store = StoreKnown()
+        self.lost_at: dict[str, float] = {}  # node → wall clock at which we first saw its end proven
         self.facts: dict[str, tuple[float, dict[str, str]]] = {}
 
     async def view(self, wait_s: float = 3.0, *, facts: bool = True) -> FleetView:
@@ -211,15 +212,37 @@ class Observer:
             True,
             job.store,
         )
+        row = replace(row, lost_at=self._lost_at(job.node, verdict))
         if status is None or known is None or known.asked_at is None:
             return self._from_ledger(row, current)
         return from_status(row, status, known.asked_at, stale=not known.answered)
+
+    def _lost_at(self, node: str, verdict: NodeVerdict) -> float | None:
+        """When the node was gone for certain: as its provider tells, else when its end was first proven to anybody here."""
+        if verdict.proof is None:
+            self.lost_at.pop(node, None)
+            return None
+        if node not in self.lost_at:
+            self.lost_at[node] = self.fleet.clock.wall()
+            for _, event in reversed(self.fleet.ledger.events(limit=500)):
+                if event.node == node and event.kind in (
+                    "node.lost",
+                    "node.installed",
+                    "node.ready",
+                    "guard.started",
+                ):
+                    known = instant(event.time) if event.kind == "node.lost" else None
+                    self.lost_at[node] = min(self.lost_at[node], known or self.lost_at[node])
+                    break
+        told = instant(verdict.proof.ended_at)
+        return self.lost_at[node] if told is None else min(told, self.lost_at[node])
 
     def _from_ledger(self, row: JobRow, current: JobCurrent | None) -> JobRow:
         """The last known values; work at risk counts on from the last durable freeze."""
         if current is None or current.frozen_at is None:
             return row
-        now = self.fleet.clock.wall()
+        wall = self.fleet.clock.wall()
+        now = wall if row.lost_at is None else min(wall, row.lost_at)
         saves = self.fleet.ledger.saves(row.uid)
         last = saves[-1] if saves else None
         over = row.state in ("stopped", "finished")  # nothing runs that could lose work
@@ -253,14 +276,36 @@ class Observer:
             return self._by_guard(job, status, known)
         silence = None if known is None else self.poller.silence_s(known)
         silent = job_state_on_silence(verdict, silence, self.poller.limits)
+        if silent == "waiting_capacity":
+            return word(silent), f"node {job.node}: {verdict.reason}; {self._who_restores(job)}"
         if silent is not None:
             return word(silent), f"node {job.node}: {verdict.reason}"
+        if verdict.state == "late" and known is not None and known.heard is None:
+            return "unreachable", f"node {job.node}: {verdict.reason}"  # asked only now, and in vain
         return word(last), f"node {job.node}: {verdict.reason}" if verdict.reason else ""
+
+    def _who_restores(self, job: Job) -> str:
+        """What a lost job waits for: its controller, as it last said, or a person."""
+        controller, _ = self._controller(self.fleet.clock.wall())
+        if controller is None:
+            return f"no controller restores it: reprieve jobs restore {job.name}"
+        for _, event in reversed(self.fleet.ledger.events(limit=500)):
+            if event.job == job.name and event.kind == "watch.alert":
+                return event.text
+            if event.job == job.name and event.kind == "restore.done":
+                break
+        return "the controller brings it back"
 
     def _by_guard(self, job: Job, status: JobStatus, known: NodeKnown) -> tuple[JobState, str]:
         reason = clean(status.error or "")
         if status.reclaimed:
-            return "waiting_capacity", "it ended after a notice or while the node went down: a reclaim"
+            why = "it ended after a notice or while the node went down: a reclaim"
+            return "waiting_capacity", f"{why}; {self._who_restores(job)}"
+        if status.rebooted:
+            return (
+                "waiting_capacity",
+                f"its node was restarted, the process is gone; {self._who_restores(job)}",
+            )
         if status.state not in ("unrehearsed", "protected"):
             return word(status.state), reason
         if known.status is not None and known.status.notice == "notice":
@@ -316,6 +361,14 @@ def from_status(row: JobRow, status: JobStatus, asked_at: float, *, stale: bool)
         stale=stale,
         store=(status.store and clean(status.store)) or row.store,
     )
+
+
+def instant(text: str) -> float | None:
+    """An RFC 3339 text as wall clock; None when it is none."""
+    try:
+        return parse_utc(text) if text else None
+    except ReprieveError:
+        return None
 
 
 def word(text: str) -> JobState:

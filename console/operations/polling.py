@@ -15,7 +15,7 @@ from backends.records import strict
 from backends.records.event import Event
 from backends.records.node import Node
 from backends.records.status import JobStatus, NodeStatus
-from console.operations.decide.loss import Limits, NodeVerdict, Witness, judge_node
+from console.operations.decide.loss import Limits, NodeVerdict, Witness, judge_node, judge_unanswered
 from console.operations.fleet import Fleet
 
 STATUS_S = 4.0  # time-out of one status call
@@ -41,6 +41,7 @@ class NodeKnown:
     heard: float | None = None  # monotonic time of the last answer
     answered: bool = False  # the newest try got an answer
     tried: bool = False
+    asking_at: float | None = None  # monotonic time of the first try
     error: str = ""
     missing: str = ""
     cloud: InstanceState | None = None
@@ -116,6 +117,9 @@ class Poller:
     def verdict(self, known: NodeKnown) -> NodeVerdict:
         """The node's state by both witnesses."""
         silence = self.silence_s(known)
+        in_vain = known.tried or self._waited_s(known) >= STATUS_S
+        if known.heard is None and in_vain and not known.missing:  # this program has never heard it
+            return judge_unanswered(Witness(silence, False, known.cloud, known.node.cordoned), self.limits)
         if not known.tried:
             found = judge_node(Witness(silence, False, None, known.node.cordoned), self.limits)
             return NodeVerdict(
@@ -127,6 +131,10 @@ class Poller:
         return judge_node(
             Witness(silence, answered, known.cloud, known.node.cordoned, known.missing), self.limits
         )
+
+    def _waited_s(self, known: NodeKnown) -> float:
+        """For how long the first answer has been waited for."""
+        return 0.0 if known.asking_at is None else self.fleet.clock.monotonic() - known.asking_at
 
     def waited_for(self) -> list[str]:
         """Nodes whose answer is still awaited, by name."""
@@ -142,6 +150,8 @@ class Poller:
     async def _poll(self, known: NodeKnown) -> None:
         fleet, node = self.fleet, known.node
         asked_at = fleet.clock.wall()
+        if known.asking_at is None:
+            known.asking_at = fleet.clock.monotonic()
         try:
             status = await fleet.status(node, timeout_s=STATUS_S)
         except NotInstalledError as error:
@@ -265,7 +275,13 @@ class Poller:
                 asked_at,
                 running,
                 clean(job.error or ""),
-                {"engine": clean(job.engine), "interval_s": job.interval_s, "reclaimed": job.reclaimed},
+                {
+                    "engine": clean(job.engine),
+                    "interval_s": job.interval_s,
+                    "reclaimed": job.reclaimed,
+                    "rebooted": job.rebooted,
+                    "restarter": _restarter(job, current),
+                },
             )
         )
         if saved is not None:
@@ -279,6 +295,17 @@ class Poller:
                     saved.size_bytes,
                 )
             )
+
+
+def _restarter(job: JobStatus, current: JobCurrent | None) -> dict[str, str] | None:
+    """Who else would start the job again; what was once known is kept when its process is gone."""
+    if job.restarter is not None:
+        return {
+            "kind": clean(job.restarter.kind, limit=20),
+            "identity": clean(job.restarter.identity, limit=40),
+        }
+    known = None if current is None or job.pid is not None else current.status.get("restarter")
+    return known if isinstance(known, dict) else None
 
 
 def cleaned(event: Event, node: str) -> Event:

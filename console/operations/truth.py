@@ -49,6 +49,15 @@ class LineageView:
 
 
 @dataclass(frozen=True)
+class LeaseView:
+    """The lease of one epoch as the store holds it."""
+
+    guard: str
+    lease_s: float | None  # None: nothing is promised
+    nonce: str  # another one at each renewal
+
+
+@dataclass(frozen=True)
 class SaveView:
     """One committed checkpoint."""
 
@@ -122,8 +131,16 @@ class Truth(Protocol):
         """Create `epoch`'s continues; True when it is there with our nonce, False when another one is."""
         ...
 
+    def lease(self, uid: str, epoch: int, key: str) -> LeaseView | None:
+        """The lease of `epoch`, authenticated with the job key; None when there is none that counts."""
+        ...
+
     def newest(self, uid: str) -> str | None:
         """The newest committed checkpoint on the chain, unopened; None when there is none."""
+        ...
+
+    def names(self, uid: str) -> list[str]:
+        """Names of all committed checkpoints, newest first, orphans too; none is opened."""
         ...
 
     def look(self, uid: str, checkpoint: str, key: str) -> SaveView:

@@ -55,6 +55,9 @@ class JobRow:
     observed_at: float | None  # wall clock of the observation that risk_base_s belongs to
     stale: bool = False  # the node is silent: values are the last known ones
     store: str = ""
+    lost_at: float | None = (
+        None  # wall clock at which its process was gone for certain: no work is lost after that
+    )
     interval_reason: str = ""  # why the interval is what it is; empty: unknown
 
 
@@ -91,10 +94,11 @@ class FleetView:
 def risk_now(job: JobRow, now: float) -> float | None:
     """Work at risk of `job` at wall time `now` in seconds; None when nothing is known.
 
-    Never below the truth: it grows from the observation on, for silent nodes too.
+    Never below the truth: it grows from the observation on, for silent nodes too, until the end of the process is proven.
     """
     if job.risk_base_s is None or job.observed_at is None:
         return None
     if job.state in ("finished", "stopped", "failed", "ended_unknown"):
         return job.risk_base_s
-    return job.risk_base_s + max(0.0, now - job.observed_at)
+    end = now if job.lost_at is None else min(now, job.lost_at)
+    return job.risk_base_s + max(0.0, end - job.observed_at)

@@ -27,7 +27,7 @@ from backends.records.node import Node
 from console.operations.context import Context
 from console.operations.decide.placement import GateAnswer
 from console.operations.fleet import Fleet
-from console.operations.truth import Choice, ContinuesKind, EpochView, LineageView, SaveView, Truth
+from console.operations.truth import Choice, ContinuesKind, EpochView, LeaseView, LineageView, SaveView, Truth
 from tests.support.realstore import RealSide
 
 STORE = "memory://store"
@@ -48,6 +48,7 @@ class MemoryBook:
     marks: dict[tuple[str, str, str], dict[str, Any]] = field(default_factory=dict)
     heartbeats: dict[str, dict[str, Any]] = field(default_factory=dict)
     removed: set[str] = field(default_factory=set)
+    leases: dict[tuple[str, int], LeaseView] = field(default_factory=dict)
     chosen: list[tuple[str, int, str | None]] = field(default_factory=list)
     away: bool = False
     moment: Callable[[str], None] = lambda label: None
@@ -133,8 +134,9 @@ class MemoryTruth:
         nonce: str,
     ) -> bool:
         self._awake("name")
-        claim = self.book.epochs[uid][epoch].claim_nonce
-        won = self._continue(uid, EpochView(epoch, claim, kind, checkpoint, target, guard, nonce))
+        claim = self.book.epochs[uid][epoch]
+        view = EpochView(epoch, claim.claim_nonce, kind, checkpoint, target, guard, nonce, proof=claim.proof)
+        won = self._continue(uid, view)
         if won:
             self.book.chosen.append((uid, epoch, checkpoint))
         self.book.moment("named")
@@ -177,10 +179,18 @@ class MemoryTruth:
             return Choice(save, tuple(skipped), extra if skipped else None)
         return Choice(None, tuple(skipped))
 
+    def lease(self, uid: str, epoch: int, key: str) -> LeaseView | None:
+        self._awake("lease")
+        return self.book.leases.get((uid, epoch))
+
     def newest(self, uid: str) -> str | None:
         self._awake("newest")
         chain = self.chain(uid)
         return str(chain[0]) if chain else None
+
+    def names(self, uid: str) -> list[str]:
+        self._awake("names")
+        return [str(name) for name in sorted(self.book.saves.get(uid, {}), reverse=True)]
 
     def look(self, uid: str, checkpoint: str, key: str) -> SaveView:
         return self.book.saves[uid][CheckpointId.parse(checkpoint)]

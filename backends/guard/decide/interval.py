@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 
+from backends.guard.decide.lease import ends_at
 from backends.guard.decide.model import Costs, Mind, Policy, Rate
 from backends.guard.decide.window import latest_start
 from planner import intervals
@@ -167,8 +168,9 @@ def wake_at(mind: Mind, now: float) -> float:
     A save that is due, the last save of a window, a lease that ends.
     """
     instants = [due_at(mind) if mind.retry_at is None else max(due_at(mind), mind.retry_at)]
-    if mind.policy.on_isolated == "freeze" and mind.frozen is None:
-        instants.append(mind.contact_at + mind.policy.lease_s)
+    ends = ends_at(mind)
+    if ends is not None and mind.frozen is None:
+        instants.append(ends)
     latest = latest_start(mind) if mind.final_owed else None
     if latest is not None:
         instants.append(latest)

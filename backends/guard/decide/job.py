@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
 
+from backends.guard.decide import lease
 from backends.guard.decide.interval import due_at, in_a_pause, interval, overdue, retry_delay_s
 from backends.guard.decide.lineage import take_standing, take_word
 from backends.guard.decide.model import (
@@ -14,6 +15,8 @@ from backends.guard.decide.model import (
     Freeze,
     Gone,
     JobEvent,
+    LeaseBegun,
+    LeaseKept,
     Mind,
     NoticeIs,
     PolicyIs,
@@ -34,7 +37,7 @@ from backends.guard.decide.window import answer, gives_way
 Step = tuple[Mind, tuple[Decision, ...]]
 SILENT_AFTER_S = 60.0
 # An upload under way when the process ends still counts.
-AFTER_THE_END = (NoticeIs, PolicyIs, Recovered, Rehearsed, SaveDone, SaveFailed)
+AFTER_THE_END = (LeaseBegun, LeaseKept, NoticeIs, PolicyIs, Recovered, Rehearsed, SaveDone, SaveFailed)
 ENDED = ("stopped", "finished", "failed", "ended_unknown")
 
 
@@ -54,11 +57,12 @@ def _act(mind: Mind, now: float) -> Step:
         return mind, ()
     decisions: list[Decision] = []
     silent = now - mind.contact_at
-    if mind.policy.on_isolated == "freeze" and mind.frozen is None and silent > mind.policy.lease_s:
+    ends = lease.ends_at(mind)
+    if ends is not None and mind.frozen is None and now > ends:
         mind = replace(mind, frozen="isolated")
-        text = (
-            f"no contact with the store for {silent:.0f} s, the lease is {mind.policy.lease_s:.0f} s: frozen"
-        )
+        held = mind.policy.lease_s if mind.lease is None else mind.lease.lease_s
+        what = "contact with the store" if mind.lease is None else "renewal of its lease in the store"
+        text = f"no {what} for {now - ends + held:.0f} s, the lease is {held:.0f} s: frozen"
         decisions += [Freeze("isolated"), Report("job.isolated", text, {"silent_s": silent})]
     mind, silence = _silence(mind, silent)
     mind, told = answer(mind, now)
@@ -225,6 +229,8 @@ _TAKE: dict[type, object] = {
     SaveFailed: _save_failed,
     Recovered: _recovered,
     Standing: take_standing,
+    LeaseBegun: lease.take_begun,
+    LeaseKept: lease.take_kept,
     Gone: _gone,
     NoticeIs: _notice_is,
     PolicyIs: _policy_is,

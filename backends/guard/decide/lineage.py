@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from backends.guard.decide.lease import ends_at
 from backends.guard.decide.model import Decision, Freeze, Mind, Report, Standing, Thaw, Word
 
 STORM_COUNT = 3  # more zombie freezes than this within STORM_S suspend takeovers fleet-wide
@@ -27,13 +28,20 @@ def take_standing(mind: Mind, event: Standing, now: float) -> tuple[Mind, tuple[
         return _go_on(mind, event.newest, decisions)
     if event.newest > max(mind.epoch, mind.excused):
         return _fall_behind(mind, event.newest, now, decisions)
-    if mind.frozen == "isolated":
+    ends = ends_at(
+        mind
+    )  # a lapsed lease is renewed first: a claim made meanwhile is seen by a look after that
+    if mind.frozen == "isolated" and (ends is None or (now <= ends and _after_renewal(mind, event))):
         mind = replace(mind, frozen=None)
         decisions += [
             Thaw("the store answers again"),
             Report("job.contact", "the store answers again: thawed"),
         ]
     return mind, tuple(decisions)
+
+
+def _after_renewal(mind: Mind, event: Standing) -> bool:
+    return mind.lease is None or event.asked_at >= mind.lease.renewed_at
 
 
 def _go_on(mind: Mind, epoch: int, decisions: list[Decision]) -> tuple[Mind, tuple[Decision, ...]]:
@@ -63,6 +71,8 @@ def take_word(mind: Mind, event: Word, now: float) -> tuple[Mind, tuple[Decision
     """The operator lets a frozen job run: it runs, but nothing of a zombie is saved any more."""
     if mind.frozen is None:
         return mind, ()
-    mind = replace(mind, frozen=None, excused=max(mind.excused, mind.behind or 0), contact_at=now)
+    lease = None if mind.lease is None or mind.behind is not None else replace(mind.lease, renewed_at=now)
+    excused = max(mind.excused, mind.behind or 0)
+    mind = replace(mind, frozen=None, excused=excused, contact_at=now, lease=lease)
     text = "thawed by the operator's word"
     return mind, (Thaw(text), Report("job.thawed", text, {"behind": mind.behind}))

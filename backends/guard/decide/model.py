@@ -69,6 +69,8 @@ class Durable:
     freeze_s: float
     size_bytes: int
     upload_s: float
+    stored_bytes: int | None = None  # what the save itself put into the store; None: not known
+    parent: str | None = None  # the full save it refers to; None: none
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,14 @@ class Notice:
     deadline_at: float | None = None  # boot clock; None unless state is `notice`
     serial: int = 0
     quiet: tuple[float, float] | None = None  # boot clock: the machine stands still from, until
+
+
+@dataclass(frozen=True)
+class Lease:
+    """What this guard has promised in the store: the job stands still `lease_s` after `renewed_at`, unless renewed."""
+
+    lease_s: float
+    renewed_at: float  # boot clock: when the newest renewal that succeeded began
 
 
 @dataclass(frozen=True)
@@ -101,6 +111,7 @@ class Mind:
     retry_at: float | None = None
     trial_refused: bool = False  # the engine failed the trial: the operator asks for the next one
     frozen: FreezeReason | None = None
+    lease: Lease | None = None  # None: nothing was promised
     behind: int | None = None  # the newer valid epoch, when there is one that is not ours
     excused: int = 0  # the operator's word covers newer epochs up to this one
     zombie_freezes: tuple[float, ...] = ()
@@ -112,6 +123,9 @@ class Mind:
     notice_handled: int = 0  # serial of the last notice answered
     final_owed: bool = False  # the last save of the window under notice is still to come
     reclaimed: bool = False  # the process ended after a notice or while the node went down
+    rebooted: bool = (
+        False  # the process ended because the node was restarted: its boot id changed under a running job
+    )
 
 
 # Events
@@ -161,6 +175,22 @@ class Standing:
 
 
 @dataclass(frozen=True)
+class LeaseBegun:
+    """A renewal is about to be written: from now on others may read it, whether or not we hear that it worked."""
+
+    lease_s: float | None
+    at: float  # boot clock
+
+
+@dataclass(frozen=True)
+class LeaseKept:
+    """That renewal, or the withdrawal (None), is in the store."""
+
+    lease_s: float | None
+    at: float  # as in its `LeaseBegun`
+
+
+@dataclass(frozen=True)
 class Gone:
     """The process is no more."""
 
@@ -206,6 +236,8 @@ JobEvent = (
     | Recovered
     | SaveFailed
     | Standing
+    | LeaseBegun
+    | LeaseKept
     | Gone
     | NoticeIs
     | PolicyIs

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from backends.engines.port import Process
-from backends.errors import DamagedError
+from backends.errors import DamagedError, ReprieveError
 from backends.guard.decide.model import Mind
 from backends.guard.disk import durable
 from backends.guard.disk.layout import Layout
@@ -71,6 +71,19 @@ def drop(layout: Layout, uid: str) -> None:
     durable.remove(layout.desired / f"{uid}.json")
     durable.remove(layout.keys / f"{uid}.json")
     drop_table(RealOps(layout.pages), uid)
+
+
+def leased(layout: Layout, boot_id: str) -> list[JobRecord]:
+    """The running jobs of this boot that have promised to stand still; what cannot be read is left out."""
+    found = []
+    for path in sorted(layout.desired.glob("*.json")):
+        try:
+            record = read(JobRecord, durable.read(path), what=str(path))
+        except ReprieveError:
+            continue
+        if record.mind.lease is not None and record.mind.phase == "running" and record.boot_id == boot_id:
+            found.append(record)
+    return found
 
 
 def load(layout: Layout) -> list[tuple[JobRecord, Grant]]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from backends.engines.port import alive
 from backends.errors import ReprieveError
 from backends.guard.decide.job import ENDED
+from backends.guard.decide.lease import ends_at
 from backends.guard.decide.model import Durable, Mind, Recovered
 from backends.guard.disk import durable
 from backends.guard.jobs.book import Book
@@ -70,6 +71,13 @@ def _take_up(book: Book, record: JobRecord, grant: Grant, contact_at: float | No
         saving_since=now if pending is not None else None,
         contact_at=max(mind.contact_at, contact_at or mind.contact_at),
     )
+    ends = ends_at(mind)
+    if ends is not None and now > ends and mind.frozen is None:
+        mind = replace(
+            mind, frozen="isolated"
+        )  # nobody kept its promise meanwhile: it must not run for a moment more
+        text = "its lease ran out while the guard was down: frozen until the store has been heard"
+        tools.spool.add("job.isolated", text, record.job.name)
     unit = book.adopt(replace(record, mind=mind), grant)
     _set_right(unit)
     if pending is not None:
@@ -151,6 +159,11 @@ def _after_reboot(tools: Tools, record: JobRecord) -> JobRecord:
         restored_from=mind.restored_from,
         rehearsed=mind.rehearsed,
         durable=saved,
+        lease=mind.lease and replace(mind.lease, renewed_at=now),  # of this epoch, to be withdrawn
+        rebooted=not done,
     )
-    tools.spool.add(f"job.{mind.phase}", "the node was restarted; the process is gone", record.job.name)
-    return replace(record, mind=mind, boot_id=tools.boot_id, process=None, pending=None)
+    text = "the node was restarted (its boot id changed): the process is gone"
+    data = {"boot_id_before": record.boot_id, "boot_id": tools.boot_id}
+    tools.spool.add(f"job.{mind.phase}", text, record.job.name, data)
+    error = record.error if done else text
+    return replace(record, mind=mind, boot_id=tools.boot_id, process=None, pending=None, error=error)

@@ -13,6 +13,7 @@ from backends.engines.port import Engine, Process, RestoreRequest
 from backends.errors import EngineError, FullError, UsageError
 from backends.guard.decide.model import Costs, Mind
 from backends.guard.disk.requests import Task
+from backends.guard.jobs import ahead
 from backends.guard.jobs.beginning import hear, mark_started, marks, policy_of
 from backends.guard.jobs.book import Book
 from backends.guard.jobs.record import JobRecord
@@ -74,7 +75,7 @@ def restore(book: Book, order: Order, task: Task) -> dict[str, Any]:
     try:
         directory.mkdir(mode=0o700)
         task.note(step="fetch")
-        fetched = vault.fetch(order.checkpoint, directory)
+        fetched = vault.fetch(order.checkpoint, directory, ahead.directory(tools, job.uid))
         elsewhere = vault.maker(order.checkpoint) not in (None, tools.identity.guard)
         fetch_s = tools.clock.monotonic() - now
         engine = engine_of(tools, fetched)
@@ -89,6 +90,7 @@ def restore(book: Book, order: Order, task: Task) -> dict[str, Any]:
         return {"state": "failed", "step": task.noted.get("step"), "error": failure.message}
     finally:
         shutil.rmtree(directory, ignore_errors=True)
+        ahead.drop(tools, job.uid)
     ended_at = tools.clock.monotonic()
     costs = Costs(restore_s=ended_at - now)
     unit.engine = engine
@@ -108,14 +110,18 @@ def restore(book: Book, order: Order, task: Task) -> dict[str, Any]:
             ),
         )
     )
-    outcome = _outcome(unit, fetch_s, ended_at - now, ended_at - resumed_at)
+    outcome = _outcome(unit, fetch_s, ended_at - now, ended_at - resumed_at, fetched)
     text = f"checkpoint {order.checkpoint} runs again as process {process.pid}"
     tools.spool.add("restore.done", text, job.name, {**outcome, "checkpoint": order.checkpoint})
     return outcome
 
 
 def _outcome(
-    unit: JobUnit, fetch_s: float | None, restore_s: float | None, engine_s: float | None
+    unit: JobUnit,
+    fetch_s: float | None,
+    restore_s: float | None,
+    engine_s: float | None,
+    fetched: Fetched | None = None,
 ) -> dict[str, Any]:
     """The answer for a job that is back; what an earlier guard measured and took with it is None."""
     process = unit.process
@@ -127,6 +133,8 @@ def _outcome(
         "restore_s": restore_s,
         "fetch_s": fetch_s,
         "engine_s": engine_s,
+        "ahead_bytes": None if fetched is None else fetched.ahead_bytes,
+        "moved_bytes": None if fetched is None else fetched.moved_bytes,
     }
 
 

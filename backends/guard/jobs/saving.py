@@ -65,6 +65,8 @@ def _settle(unit: JobUnit) -> None:
     if mind.durable is not None or mind.restored_from is not None or process is None:
         return
     while True:
+        if mind.frozen is not None or unit.mind.frozen is not None:
+            raise FencedError(f"job {unit.record.job.name} is to stand still: nothing is saved now")
         verdict = unit.engine.examine(unit.record.job, process)
         if verdict.answer in ("ok", "self_save_only"):
             return
@@ -128,6 +130,8 @@ def _ship(unit: JobUnit, flight: _Flight, saved: Saved, pending: Pending) -> Non
         freeze_s=saved.frozen_s,
         size_bytes=receipt.size_bytes,
         upload_s=max(0.0, ended_at - saved.frozen_at_monotonic - saved.frozen_s),
+        stored_bytes=receipt.stored_bytes,
+        parent=receipt.parent,
     )
     _clear(flight)
     unit.take(SaveDone(durable, ended_at - flight.begun_at))

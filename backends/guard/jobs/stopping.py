@@ -30,10 +30,12 @@ def check_can_save(unit: JobUnit) -> None:
         raise UsageError(f"job {name} is frozen ({mind.frozen}); it cannot be saved now")
 
 
-def save_now(unit: JobUnit, task: Task) -> dict[str, Any]:
-    """A save that freezes after now; returns its outcome."""
+def save_now(unit: JobUnit, task: Task, *, full: bool = False) -> dict[str, Any]:
+    """A save that freezes after now, one that needs no older one if it is to be `full`; returns its outcome."""
     check_can_save(unit)
     task.begin()
+    if full:
+        unit.vault.start_over()
     outcome = unit.save_outcome(unit.ask_save(), SAVE_LIMIT_S)
     if outcome is None or outcome.durable is None:
         error = "the save did not end in 6 hours" if outcome is None else outcome.error
@@ -46,6 +48,8 @@ def save_now(unit: JobUnit, task: Task) -> dict[str, Any]:
         "freeze_s": done.freeze_s,
         "size_bytes": done.size_bytes,
         "upload_s": done.upload_s,
+        "stored_bytes": done.stored_bytes,
+        "parent": done.parent,
     }
 
 

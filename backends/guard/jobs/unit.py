@@ -33,8 +33,10 @@ from backends.guard.engines import named
 from backends.guard.jobs.progress import progress_line
 from backends.guard.jobs.record import JobRecord, save_record
 from backends.guard.jobs.tools import Tools, trouble
+from backends.guard.probes.restarter import restarter_of
 from backends.guard.vault import Vault
 from backends.records.grant import Grant
+from backends.records.restarter import RestarterRef
 from backends.records.status import JobStatus, SaveStatus
 
 OUTCOMES_KEPT = 16
@@ -63,12 +65,14 @@ class JobUnit:
         self.hold_number: int | None = (
             None  # the final save of a stop: the process stays frozen after its dump
         )
+        self.leaving = False  # the guard is told to end: leases are withdrawn, nobody will keep them
         self.silence: str | None = None  # why the store does not answer
         self.look_now = threading.Event()  # the lineage should be read without waiting for its turn
         self._record = record
         self._saver = saver
         self._unwritten = False  # the record on disk is older than ours
         self._begun = 0
+        self._restarts: tuple[Process | None, RestarterRef | None] = (None, None)
         self._outcomes: dict[int, SaveOutcome] = {}
         self._tasks: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         name = f"engine-{record.job.name}"
@@ -272,4 +276,12 @@ class JobUnit:
             error=record.error or (self.silence if mind.durable is not None else None),
             store=self.grant.store,
             reclaimed=mind.reclaimed,
+            rebooted=mind.rebooted,
+            restarter=self._restarter(record.process),
         )
+
+    def _restarter(self, process: Process | None) -> RestarterRef | None:
+        """Who else would start this process again; looked up once for each, and remembered after its end."""
+        if process is not None and self._restarts[0] != process:
+            self._restarts = (process, restarter_of(process.pid))
+        return self._restarts[1]

@@ -6,12 +6,15 @@ import subprocess
 from pathlib import Path
 
 from backends.engines.port import alive
-from backends.guard.decide.model import Gone, Rehearsed, Standing
+from backends.errors import CredentialsError
+from backends.guard.decide.lease import renew_in_s, wanted_s
+from backends.guard.decide.model import Gone, LeaseBegun, LeaseKept, Rehearsed, Standing
 from backends.guard.jobs.tools import trouble
 from backends.guard.jobs.unit import JobUnit
 from backends.guard.notices.shutdown import going_down
 
 LOOK_EVERY_S = 5.0
+SHORTEST_S = 1.0
 REHEARSED_EVERY = 6  # looks between two looks for a rehearsal record
 
 
@@ -19,12 +22,37 @@ def watch(unit: JobUnit) -> None:
     """Read claims until the job ends or is closed; what cannot be read is silence, which has its own clock."""
     count = 0
     while not unit.closed and not unit.ended:
+        renew(unit)
         look(unit)
         if count % REHEARSED_EVERY == 0 and not unit.mind.rehearsed:
             _look_for_rehearsal(unit)
         count += 1
-        unit.look_now.wait(LOOK_EVERY_S)
+        soon = renew_in_s(unit.mind, unit.tools.clock.monotonic())
+        unit.look_now.wait(LOOK_EVERY_S if soon is None else min(LOOK_EVERY_S, max(soon, SHORTEST_S)))
         unit.look_now.clear()
+    if not unit.closed:
+        renew(unit)  # nothing runs any more: nobody is to read its end out of a lease that lapses
+
+
+def renew(unit: JobUnit) -> None:
+    """Renew, make or withdraw the lease when that is due; a failure is silence, and the lease runs out."""
+    now, mind = unit.tools.clock.monotonic(), unit.mind
+    wanted, first = None if unit.leaving else wanted_s(mind), mind.lease is None
+    due = not first if unit.leaving else renew_in_s(mind, now) == 0.0
+    if not due or mind.phase == "restoring":
+        return
+    unit.take(LeaseBegun(wanted, now))
+    try:
+        unit.vault.keep_lease(unit.mind.epoch, unit.tools.identity.guard, wanted)
+    except CredentialsError as error:
+        unit.silence = trouble(error).message
+        if first:  # refused, so nobody can have read it: nothing is promised
+            unit.take(LeaseKept(None, now))
+        return
+    except Exception as error:  # noqa: BLE001 - silence of the store must not end this thread
+        unit.silence = trouble(error).message
+        return
+    unit.take(LeaseKept(wanted, now))
 
 
 def look(unit: JobUnit) -> bool:

@@ -15,6 +15,7 @@ from console.operations.view import FleetView, JobRow, risk_now
 from planner.quantities import format_duration
 
 if TYPE_CHECKING:
+    from backends.schedulers.port import Answer
     from console.cli.invocation import Invocation
     from console.operations.fleet import Fleet
 
@@ -141,29 +142,38 @@ def _job_text(document: dict[str, Any]) -> str:
 def doctor(invocation: Invocation) -> int:
     """`jobs doctor NAME`, or `--node N --pid P`: exit 0 when it can be protected as it stands, else 6."""
     arguments = invocation.arguments
-    verdicts = on_fleet(invocation, lambda fleet: _examined(fleet, arguments))
+    verdicts, other = on_fleet(invocation, lambda fleet: _examined(fleet, arguments))
     best = verdicts[0] if verdicts else {"answer": "impossible", "reasons": ["the node offers no engine"]}
-    document = {"schema": "reprieve/doctor/v1", "job": arguments.get("name"), **best, "verdicts": verdicts}
-    invocation.emit(document, lambda _document: _doctor_text(best))
+    restarter = None if other is None or other.word == "no" else asdict(other)
+    document = {
+        "schema": "reprieve/doctor/v1",
+        "job": arguments.get("name"),
+        **best,
+        "restarter": restarter,
+        "verdicts": verdicts,
+    }
+    invocation.emit(document, lambda _document: _doctor_text(best, restarter))
     return DOCTOR_CODES.get(str(best.get("answer")), 6)
 
 
-async def _examined(fleet: Fleet, arguments: dict[str, Any]) -> list[dict[str, Any]]:
+async def _examined(fleet: Fleet, arguments: dict[str, Any]) -> tuple[list[dict[str, Any]], Answer | None]:
     from backends.records.job import Attach, Job
-    from console.operations.flows.protect import examine
+    from console.operations.flows.protect import look_at
 
     name, node, pid = arguments.get("name"), arguments.get("node"), arguments.get("pid")
     if name is not None:
         job = fleet.job(name)
-        return await examine(fleet, job, pid)
+        return await look_at(fleet, job, pid)
     if node is None or pid is None:
         raise UsageError("jobs doctor needs the name of a job, or --node NODE --pid PID")
-    return await examine(fleet, Job(f"pid-{pid}", node, attach=Attach(pid=pid)), pid)
+    return await look_at(fleet, Job(f"pid-{pid}", node, attach=Attach(pid=pid)), pid)
 
 
-def _doctor_text(best: dict[str, Any]) -> str:
+def _doctor_text(best: dict[str, Any], restarter: dict[str, Any] | None) -> str:
     lines = [f"{best.get('answer')}{' by engine ' + str(best['engine']) if best.get('engine') else ''}"]
     lines += [f"  {reason}" for reason in best.get("reasons") or ()]
     if best.get("restart_line"):
         lines.append(f"  restart it as: {best['restart_line']}")
+    if restarter is not None:
+        lines.append(f"  another restarter: {restarter['detail']}; against that: {restarter['remedy']}")
     return "\n".join(lines)

@@ -9,7 +9,8 @@ import getpass
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal, TypeVar
 
-from backends.errors import ReprieveError, StillRunningError, UsageError
+from backends.errors import NotFoundError, ReprieveError, StillRunningError, UsageError
+from backends.ids import CheckpointId
 from backends.ledger.records import ItemState, Word
 from backends.records.job import Job
 from console.operations.actions.outcome import Arguments, OnStep, Outcome
@@ -79,6 +80,7 @@ async def restore(fleet: Fleet, arguments: Arguments, on_step: OnStep) -> Outcom
     job = fleet.job(arguments["name"])
     check_protected(job)
     check_place(fleet, arguments.get("to"))
+    await _check_checkpoint(fleet, job, arguments.get("checkpoint"))
     await _typed_word(fleet, job, arguments.get("i_know_it_is_dead"))
     wish = restoring.RestoreWish(
         job,
@@ -95,6 +97,20 @@ async def restore(fleet: Fleet, arguments: Arguments, on_step: OnStep) -> Outcom
         "restored",
     )
     return _restored(run_id, result)
+
+
+async def _check_checkpoint(fleet: Fleet, job: Job, wanted: str | None) -> None:
+    """NotFoundError when the store holds no checkpoint of this name: nothing else is asked then."""
+    if wanted is None:
+        return
+    CheckpointId.parse(wanted)
+    held = await fleet.blocking(fleet.truth(job).names, job.uid)
+    if wanted not in held:
+        some = ", ".join(held[:3]) or "none"
+        raise NotFoundError(
+            f"job {job.name} has no checkpoint {wanted}: its newest are {some}; nothing was done",
+            hint=f"reprieve checkpoints list {job.name}",
+        )
 
 
 async def _typed_word(fleet: Fleet, job: Job, word: str | None) -> None:
@@ -136,7 +152,9 @@ async def move(fleet: Fleet, arguments: Arguments, on_step: OnStep) -> Outcome:
         lambda run, item: moving.move(fleet, job, to, run, item, on_step, wait=_waits(arguments)),
         "restored",
     )
-    return _restored(run_id, result)
+    done = _restored(run_id, result)
+    gap = "" if result.gap_s is None else f"; it did nothing for {format_duration(round(result.gap_s, 1))}"
+    return dataclasses.replace(done, message=done.message + gap)
 
 
 async def rehearse(fleet: Fleet, arguments: Arguments, on_step: OnStep) -> Outcome:

@@ -21,6 +21,7 @@ class Costs:
         None  # the same → last moment the old process was seen running: never above it
     )
     restore_s: float | None = None  # loss detected → proof of life, without wait_s
+    gap_s: float | None = None  # freeze instant of the checkpoint used → proof of life
     wait_s: float | None = None  # no node was ready that could take the job; 0 when one was at once
 
 
@@ -52,6 +53,7 @@ def measure(fleet: Fleet, book: Notebook, named: dict[str, Any] | None) -> Costs
         restore_s=None
         if begin is None
         else max(0.0, fleet.clock.wall() - begin.data["detected_at"] - wait_s),
+        gap_s=since(fleet.clock.wall()),
         wait_s=None if begin is None else wait_s,
     )
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from backends.clean import clean
 from backends.compat import check_overrides
+from backends.errors import UsageError
+from console.operations.common.restarters import PROPERTY
 
 
 def forced(texts: list[str] | tuple[str, ...], *, default: str = "") -> dict[str, str]:
@@ -16,5 +18,7 @@ def forced(texts: list[str] | tuple[str, ...], *, default: str = "") -> dict[str
     for text in texts:
         name, _, reason = text.partition("=")
         found[name.strip()] = clean(reason.strip() or default, limit=300)
-    check_overrides(found)
+    check_overrides({name: reason for name, reason in found.items() if name != PROPERTY})
+    if PROPERTY in found and not found[PROPERTY]:
+        raise UsageError(f"override of {PROPERTY!r}: a reason is needed; it is kept in the record")
     return found

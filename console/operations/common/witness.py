@@ -13,8 +13,10 @@ from backends.ledger.records import Word
 from backends.records.job import Job
 from backends.records.node import Node
 from backends.records.status import JobStatus, NodeStatus
+from console.operations.common.leases import lease_word
 from console.operations.decide.loss import (
     GuardWord,
+    LeaseWord,
     Limits,
     NodeVerdict,
     Proof,
@@ -43,6 +45,7 @@ class Evidence:
     guard: GuardWord
     proof: Proof | None
     status: JobStatus | None = None
+    lease: LeaseWord | None = None  # asked only where the node is silent and nothing else proves the end
 
 
 def guard_word(status: NodeStatus, job: JobStatus | None, running: EpochView) -> GuardWord:
@@ -149,7 +152,19 @@ async def _hear(
         guard = GuardWord("ended", running.guard, running.epoch, fleet.now_text(), failed[running.epoch])
     word = kept_word(fleet, job, running.epoch)
     proof = prove(verdict, guard, epoch=running.epoch, named_guard=running.guard, word=word)
-    return Evidence(lineage, running, node, verdict, guard, proof, job_status)
+    lease = None
+    if proof is None and guard.word == "unreachable" and verdict.state in ("late", "unreachable"):
+        lease = await lease_word(fleet, job, running)
+        proof = prove(
+            verdict,
+            guard,
+            epoch=running.epoch,
+            named_guard=running.guard,
+            word=word,
+            lease=lease,
+            now=fleet.now_text(),
+        )
+    return Evidence(lineage, running, node, verdict, guard, proof, job_status, lease)
 
 
 def proof_document(evidence: Evidence) -> dict[str, Any]:

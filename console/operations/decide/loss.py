@@ -71,6 +71,29 @@ class GuardWord:
     finished: bool = False  # it ended because its work is done
 
 
+LEASE_RATE = 1.1  # how much faster our clock may run than the node's
+LEASE_MARGIN_S = 15.0  # for the freeze itself, after the lease has run out
+
+
+@dataclass(frozen=True)
+class LeaseWord:
+    """What the store says of the lease of the newest epoch, watched by our own clock."""
+
+    guard: str
+    lease_s: float
+    unchanged_s: float  # for how long we have seen no renewal
+
+    @property
+    def whole_s(self) -> float:
+        """How long it must be seen unchanged before the process certainly stands still (reliability 2.3)."""
+        return self.lease_s * LEASE_RATE + LEASE_MARGIN_S
+
+    @property
+    def left_s(self) -> float:
+        """Seconds until then; 0 when it has run out."""
+        return max(0.0, self.whole_s - self.unchanged_s)
+
+
 def judge_node(witness: Witness, limits: Limits) -> NodeVerdict:
     """The node's state. `lost` needs both witnesses: it does not answer, and its provider says it ended."""
     cloud = witness.cloud
@@ -120,12 +143,20 @@ def job_state_on_silence(verdict: NodeVerdict, silence_s: float | None, limits: 
 
 
 def prove(
-    verdict: NodeVerdict, guard: GuardWord, *, epoch: int, named_guard: str | None, word: Proof | None
+    verdict: NodeVerdict,
+    guard: GuardWord,
+    *,
+    epoch: int,
+    named_guard: str | None,
+    word: Proof | None,
+    lease: LeaseWord | None = None,
+    now: str = "",
 ) -> Proof | None:
     """Proof that nothing of `epoch` runs any more, or None.
 
     Accepted: the provider's word beside silence; the word of exactly the guard that the epoch names; the
-    operator's typed word, but never against a guard that says the process runs.
+    operator's typed word, but never against a guard that says the process runs; the lapsed lease of exactly that guard,
+    beside a silent node. `now` (RFC 3339) dates the last.
     """
     said_by_the_one_named = guard.guard is not None and guard.guard == named_guard and guard.epoch == epoch
     if guard.word == "ended" and said_by_the_one_named:
@@ -135,6 +166,13 @@ def prove(
         return verdict.proof
     if word is not None and guard.word not in ("running", "restoring"):
         return word
+    silent = verdict.state == "unreachable" and guard.word == "unreachable"
+    if lease is not None and lease.guard == named_guard and lease.left_s == 0 and silent:
+        detail = (
+            f"the guard promised to freeze epoch {epoch} {lease.lease_s:.0f} s after its last renewal of the lease, and "
+            f"none came for {lease.unchanged_s:.0f} s; the node is silent"
+        )
+        return Proof("lease", detail, f"guard {lease.guard}", now)
     return None
 
 
@@ -146,7 +184,9 @@ def word_hint(job: str, guard: GuardWord, to: str | None, checkpoint: str | None
     return f"if you know that it is dead: reprieve jobs restore {job}{more} --i-know-it-is-dead {job}"
 
 
-def why_no_proof(job: str, node: str | None, verdict: NodeVerdict, guard: GuardWord) -> str:
+def why_no_proof(
+    job: str, node: str | None, verdict: NodeVerdict, guard: GuardWord, lease: LeaseWord | None = None
+) -> str:
     """The one line that tells an operator why nothing was restored."""
     where = node or "an unknown node"
     if guard.word in ("running", "restoring"):
@@ -154,4 +194,6 @@ def why_no_proof(job: str, node: str | None, verdict: NodeVerdict, guard: GuardW
     if guard.word == "behind":
         return f"job {job}: the guard on {where} holds a stopped older copy; nothing was restored"
     reason = verdict.reason or "its guard gives no word of this job"
+    if lease is not None:
+        reason += f"; its lease of {lease.lease_s:.0f} s was renewed in the store less than {lease.whole_s:.0f} s ago"
     return f"job {job}: nothing proves that its process on {where} is gone ({reason}); nothing was restored"

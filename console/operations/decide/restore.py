@@ -35,6 +35,7 @@ class Observed:
     max_tries: int = 3
     waited_s: float = 0.0  # how long this restore has waited for proof
     patience_s: float = 0.0  # how long it may
+    awaits: str = ""  # what may come of the waiting
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ def _take_over_or_not(seen: Observed) -> Step:
     if seen.proof is not None or seen.running_epoch == 0:
         return Step("take_over", seen.proof.detail if seen.proof is not None else "nothing was ever started")
     if seen.waited_s < seen.patience_s:
-        return Step("wait", "no proof yet")
+        return Step("wait", seen.awaits or "no proof yet")
     return Step("no_proof", "no proof")
 
 

@@ -26,6 +26,8 @@ class WatchedJob:
     priority: int = 0
     policy: str = "owned"
     paused: bool = False
+    leased: bool = False  # its node is silent and its lease has run out
+    rebooted: bool = False  # it ended because its node was restarted
     reclaimed: bool = False  # its guard saw it end after a notice, or while the node went down
     checkpoint: str | None = None  # newest usable save
     restores_of_it: int = 0  # newest epochs in a row that continue from this same checkpoint
@@ -86,10 +88,11 @@ def _one(job: WatchedJob, stop: str | None) -> Action:
     def action(kind: ActionKind, reason: str) -> Action:
         return Action(kind, job.name, job.uid, reason)
 
-    ended = job.state in ("finished", "stopped", "ended_unknown") and not job.reclaimed
+    taken = job.reclaimed or job.rebooted
+    ended = job.state in ("finished", "stopped", "ended_unknown") and not taken
     if job.busy or job.paused or not job.proven or ended:
         return action("none", "")
-    if job.node_state != "lost" and not job.reclaimed:
+    if job.node_state != "lost" and not taken and not job.leased:
         return action("none", "its node lives")
     if stop is not None:
         return action("alert", stop)
@@ -111,9 +114,16 @@ def _one(job: WatchedJob, stop: str | None) -> Action:
     if job.retry_in_s > 0:
         return action("none", f"next try in {job.retry_in_s:.0f} s")
     if job.node_fits:
-        why = "its node is lost" if job.node_state == "lost" else "it ended after a notice or a shutdown"
-        return action("restore", f"{why}; newest usable checkpoint {job.checkpoint}")
+        return action("restore", f"{_why(job)}; newest usable checkpoint {job.checkpoint}")
     return action("capacity", f"no node of the fleet fits: {job.why_none_fits}")
+
+
+def _why(job: WatchedJob) -> str:
+    if job.leased:
+        return "its node is silent and its lease has run out"
+    if job.node_state == "lost":
+        return "its node is lost"
+    return "its node was restarted" if job.rebooted else "it ended after a notice or a shutdown"
 
 
 def back_off_s(failures: int, *, first_s: float = 10.0, most_s: float = 600.0) -> float:

@@ -80,6 +80,8 @@ class Asking(Attempt):
             error=error or ("" if state == "restored" else "no reason given"),
             pid=answer.get("pid"),
             restore_s=answer.get("restore_s"),
+            ahead_bytes=answer.get("ahead_bytes"),
+            moved_bytes=answer.get("moved_bytes"),
         )
         if state == "failed":
             self.on_step(f"{target}: restore failed: {error}")

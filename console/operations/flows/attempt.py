@@ -20,7 +20,7 @@ class Attempt:
         self.waited_s = 0.0
         self.broken = 0  # calls in a row that broke off on a node that answers
         self.claim_first_seen: tuple[int, float] = (0, 0.0)
-        self.trusted: frozenset[str] = frozenset()
+        self.trusted: frozenset[str] = wish.trusted
         self.notes: list[str] = []
         self.warned: set[tuple[str, str]] = set()
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from backends.errors import IncompatibleError
+from backends.errors import IncompatibleError, NoProofError
 from backends.ledger.records import Word
 from backends.records.job import Job
 from backends.records.node import Node
 from console.operations.common.candidates import find_place
+from console.operations.common.restarters import PROPERTY, ask_restarter, remedy_line
 from console.operations.common.witness import Evidence
 from console.operations.decide.restore import extra_loss_text
 from console.operations.fleet import Fleet
@@ -25,6 +26,30 @@ def tell_fallback(fleet: Fleet, job: Job, choice: Choice, kind: str) -> str | No
 
 class Choosing(Attempt):
     """Chooses on the chain and through the gate."""
+
+    async def ask_others(self) -> None:
+        """Nothing is restored that its scheduler starts again by itself, or may for all we know.
+
+        Raises:
+            NoProofError: it will, it did, or it cannot be asked; unless the operator has set that aside.
+        """
+        known = self.fleet.ledger.jobs().get(self.job.uid)
+        if self.wish.cause == "move" or known is None:
+            return  # a job that was stopped has ended for its scheduler too
+        answer = await ask_restarter(self.fleet, known.status.get("restarter"))
+        if answer is None or answer.word == "no":
+            return
+        reason = self.wish.force.get(PROPERTY)
+        if reason is None:
+            raise NoProofError(
+                f"job {self.job.name} was not restored: {answer.detail}: it would run twice",
+                hint=remedy_line(self.job.name, answer),
+            )
+        note = f"{answer.detail}; set aside: {reason}"
+        if note not in self.notes:
+            self.notes.append(note)
+            self.on_step(note)
+            self.fleet.tell("restore.restarter", note, job=self.job.name)
 
     async def choose(self) -> Choice:
         """The checkpoint to go on from, verified; IncompatibleError when none can be used. A fall-back is told."""
@@ -67,7 +92,7 @@ class Choosing(Attempt):
             fingerprint,
             to=self.wish.to,
             exclude={**tried, **lost},
-            force=self.wish.force,
+            force={name: why for name, why in self.wish.force.items() if name != PROPERTY},
             hearing=self.wish.hearing,
             reserve=True,
         )

@@ -33,6 +33,7 @@ class Ending(Attempt):
             costs.lost_work_s,
             costs.restore_s,
             costs.wait_s,
+            costs.gap_s,
             len(self.failed),
             tuple(self.notes),
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from backends.clock import parse_utc
 from backends.errors import ReprieveError
@@ -13,6 +13,7 @@ from backends.ledger.records import JobCurrent
 from backends.records.job import Job
 from console.operations.accounting import report
 from console.operations.common.candidates import find_place
+from console.operations.common.leases import lease_word
 from console.operations.decide.capacity import age_limited
 from console.operations.decide.loss import Limits, NodeVerdict
 from console.operations.decide.watch import ZOMBIE_WINDOW_S, Action, WatchedJob, decide, restores_in_a_row
@@ -121,22 +122,39 @@ class Looking:
         busy = job.uid in self.tasks and not self.tasks[job.uid].done()
         trouble = self.trouble.get(job.uid, Trouble())
         reclaimed = current is not None and current.status.get("reclaimed") is True
+        rebooted = current is not None and current.status.get("rebooted") is True
         base = WatchedJob(
             job.name,
             job.uid,
             verdict.state,
-            verdict.state == "lost" or (reclaimed and verdict.state in ("ok", "cordoned")),
+            verdict.state == "lost" or ((reclaimed or rebooted) and verdict.state in ("ok", "cordoned")),
             state,
             job.priority,
             job.restore,
             job.paused or state == "paused",
             busy=busy,
             reclaimed=reclaimed,
+            rebooted=rebooted,
             retry_in_s=max(0.0, trouble.not_before - self.fleet.clock.monotonic()),
         )
+        if verdict.state == "unreachable" and job.on_isolated == "freeze" and not busy and not base.paused:
+            leased = await self._lease_ran_out(job)
+            base = replace(base, leased=leased, proven=base.proven or leased)
         if not base.proven or busy or base.paused:
             return base
         return await self._with_store(job, base)
+
+    async def _lease_ran_out(self, job: Job) -> bool:
+        """Whether the guard's promise to freeze this job has come due; the restore gathers its own evidence again."""
+        try:
+            running = (await self.fleet.blocking(self.fleet.truth(job).lineage, job.uid)).running
+            lease = None if running is None else await lease_word(self.fleet, job, running)
+        except ReprieveError as error:
+            self.alert(job.uid, f"job {job.name}: its lease cannot be read: {error.message}")
+            return False
+        return (
+            running is not None and lease is not None and lease.guard == running.guard and lease.left_s == 0
+        )
 
     async def _with_store(self, job: Job, base: WatchedJob) -> WatchedJob:
         """What only a lost job needs: its newest checkpoint, its restores in a row, and whether a node fits."""

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any, Literal
 
+from backends.clean import clean
 from backends.errors import (
     CredentialsError,
     DamagedError,
@@ -22,9 +23,11 @@ from backends.records import strict
 from backends.records.job import CONTROLLER_ONLY, Job
 from backends.records.node import Node
 from backends.records.status import JobStatus
+from backends.schedulers.port import Answer
 from console.operations.common.escrow import prove_escrow
 from console.operations.common.grants import grant, job_document
 from console.operations.common.locate import remember
+from console.operations.common.restarters import ask_restarter
 from console.operations.common.runs import Notebook
 from console.operations.common.witness import ENDED, gather, proof_document
 from console.operations.decide.loss import why_no_proof
@@ -37,15 +40,27 @@ TRIAL_LIMIT_S = 3600.0
 
 async def examine(fleet: Fleet, job: Job, pid: int | None = None) -> list[dict[str, Any]]:
     """The verdicts of the engines on the job's node, best first: `{answer, reasons, restart_line, engine}`."""
+    return (await look_at(fleet, job, pid))[0]
+
+
+async def look_at(
+    fleet: Fleet, job: Job, pid: int | None = None
+) -> tuple[list[dict[str, Any]], Answer | None]:
+    """As `examine`, and what another restarter of the process says; None where it belongs to none."""
     node = fleet.node(job.node)
     document: dict[str, Any] = {"job": job_document_or_plain(fleet, job, node)}
     if pid is not None:
         document["pid"] = pid
     answer = await fleet.ask(node, "examine", document, timeout_s=120.0)
     verdicts = answer.get("verdicts")
-    return (
+    found = (
         [verdict for verdict in verdicts if isinstance(verdict, dict)] if isinstance(verdicts, list) else []
     )
+    other = answer.get("restarter")
+    known = (
+        {name: clean(value, limit=40) for name, value in other.items()} if isinstance(other, dict) else None
+    )
+    return found, await ask_restarter(fleet, known)
 
 
 def job_document_or_plain(fleet: Fleet, job: Job, node: Node) -> dict[str, Any]:

@@ -17,6 +17,8 @@ from console.operations.flows.wish import OnStep, Restored, RestoreWish
 
 __all__ = ["RestoreWish", "Restored", "restore"]
 
+LEASE_MORE_S = 10.0  # waited beyond a whole lease: the reads themselves take time
+
 
 async def restore(fleet: Fleet, wish: RestoreWish, run: str, item: str, on_step: OnStep) -> Restored:
     """Bring `wish.job` back once and return where it lives.
@@ -87,7 +89,7 @@ class _Restore(Choosing, Asking, Ending):
         The moment at which its machine ended, where the provider tells it; else that at which the end was first proven.
         """
         proof = evidence.proof
-        known = [self.wish.detected_at] if self.wish.cause == "reclaim" else []
+        known = [self.wish.detected_at] if self.wish.cause in ("reclaim", "reboot") else []
         known += [parse_utc(text) for text in (proof.at, proof.ended_at) if text] if proof is not None else []
         return min((moment for moment in known if moment is not None), default=None)
 
@@ -111,7 +113,12 @@ class _Restore(Choosing, Asking, Ending):
             tries=len({data["epoch"] for data in self.book.observed("ask")}),
             max_tries=self.wish.max_tries,
             waited_s=self.waited_s,
-            patience_s=self.wish.patience_s,
+            patience_s=max(
+                self.wish.patience_s, 0.0 if evidence.lease is None else evidence.lease.whole_s + LEASE_MORE_S
+            ),
+            awaits=""
+            if evidence.lease is None
+            else f"its lease runs out in {evidence.lease.left_s:.0f} s if it is not renewed",
         )
 
     async def wait(self, step: Step) -> None:
@@ -123,12 +130,15 @@ class _Restore(Choosing, Asking, Ending):
     def refuse(self, evidence: Evidence) -> None:
         node, name = (evidence.running.target if evidence.running else None), self.job.name
         hint = word_hint(name, evidence.guard, self.wish.to, self.wish.checkpoint)
-        raise NoProofError(why_no_proof(name, node, evidence.verdict, evidence.guard), hint=hint)
+        raise NoProofError(
+            why_no_proof(name, node, evidence.verdict, evidence.guard, evidence.lease), hint=hint
+        )
 
     # -- taking over ----------------------------------------------------------------------------------------------
 
     async def take_over(self, evidence: Evidence) -> None:
         """Look for a checkpoint and a node first, so that an epoch is only spent on a restore that can begin."""
+        await self.ask_others()
         highest = evidence.lineage.highest
         if highest is not None and highest.kind == "none":
             self.book.intend("void", epoch=highest.epoch)
@@ -149,6 +159,11 @@ class _Restore(Choosing, Asking, Ending):
         """Choose again now that the epoch is ours (the old one may have committed since), and name the guard."""
         highest = evidence.lineage.highest
         if highest is None:
+            return
+        if highest.proof.get("kind") == "lease" and evidence.proof is None:
+            # Renewed between our look and our claim: the guard may have looked before the claim and run on.
+            self.on_step(f"epoch {highest.epoch} starts nothing: the lease was renewed meanwhile")
+            await self.fleet.blocking(self.truth.void, self.job.uid, highest.epoch)
             return
         choice = await self.choose()
         node = await self.place(choice.chosen, evidence)

@@ -17,9 +17,11 @@ OnStep = Callable[[str], None]
 
 
 async def save(
-    fleet: Fleet, job: Job, run: str, item: str, on_step: OnStep, *, wait: bool = True
+    fleet: Fleet, job: Job, run: str, item: str, on_step: OnStep, *, wait: bool = True, full: bool = False
 ) -> dict[str, Any]:
-    """One save outside the interval: `{checkpoint, freeze_s, size_bytes, upload_s, node}`.
+    """One save outside the interval: `{checkpoint, freeze_s, size_bytes, upload_s, stored_bytes, parent, node}`.
+
+    `stored_bytes` and `parent` (the full save it refers to) are None from an older guard. `full`: it refers to none.
 
     Raises:
         EngineError: the save failed; the job runs on and the older save stands.
@@ -27,7 +29,9 @@ async def save(
     """
     node = await home(fleet, job)
     book = Notebook(fleet, run, item)
-    document = {"request": f"save-{run}-{item}", "job": job.name}
+    document: dict[str, Any] = {"request": f"save-{run}-{item}", "job": job.name}
+    if full:
+        document["full"] = True
     book.intend("save", node=node.name, request=document["request"])
     on_step(f"{node.name}: saving {job.name}")
     answer = await until_done(fleet, node, "save", document, on_step, wait=wait)
@@ -48,7 +52,8 @@ async def save(
                 int(answer["size_bytes"]),
             )
         )
-    return {**result, "node": node.name}
+    more = {name: answer.get(name) for name in ("stored_bytes", "parent")}
+    return {**result, **more, "node": node.name}
 
 
 async def stop(

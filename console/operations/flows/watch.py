@@ -126,6 +126,7 @@ class Watch(Looking):
         arguments = {
             "detected_at": self.lost_at.get(job.node, self.fleet.clock.wall()),
             "lost": job.node,
+            "rebooted": self._rebooted(job),
             "capacity": None if wanted is None else asdict(wanted),
             "short": job.uid in self.short,
             "notice": None if status is None else noticed is not None or status.notice == "notice",
@@ -134,6 +135,11 @@ class Watch(Looking):
         run = runs.open_run(self.fleet, "watch", [("1", job.name, arguments)], reason=action.reason)
         self.say(f"{job.name}: {action.reason}", "news", "restore.begun", node=job.node, job=job.name)
         self._begin(job, run.id, arguments)
+
+    def _rebooted(self, job: Job) -> bool:
+        """Whether the job ended by a restart of its node, which is no reclaim of the provider's."""
+        current = self.fleet.ledger.jobs().get(job.uid)
+        return current is not None and current.status.get("rebooted") is True and job.node not in self.lost_at
 
     def _noticed_s(self, node: str) -> float | None:
         """How long before its proven loss the node's notice was seen; None: never."""
@@ -167,7 +173,7 @@ class Watch(Looking):
                 wish = RestoreWish(
                     job,
                     to=to,
-                    cause="reclaim",
+                    cause="reboot" if arguments.get("rebooted") is True else "reclaim",
                     detected_at=float(detected) if isinstance(detected, (int, float)) else None,
                     no_node_s=no_node_s,
                     notice=notice if isinstance(notice, bool) else None,

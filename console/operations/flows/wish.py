@@ -17,7 +17,7 @@ class RestoreWish:
     to: str | None = None  # node or pool
     checkpoint: str | None = None  # None: the newest usable
     force: dict[str, str] = field(default_factory=dict)  # gate property → recorded reason
-    cause: str = "operator"  # operator | reclaim | move | batch
+    cause: str = "operator"  # operator | reclaim | reboot | move | batch
     detected_at: float | None = None  # wall clock; None: now
     no_node_s: float = 0.0  # of the time since then, how long no node was ready to take the job
     patience_s: float = 0.0  # how long to wait for proof
@@ -25,6 +25,9 @@ class RestoreWish:
     notice: bool | None = None
     notice_s: float | None = None
     wait: bool = True  # False: leave once a guard has begun; the same command goes on later
+    trusted: frozenset[str] = (
+        frozenset()
+    )  # checkpoints that were read back a moment ago: the target verifies them again
     hearing: Hearing | None = None  # who knows which nodes answer; None: every node is asked
 
 
@@ -42,6 +45,9 @@ class Restored:
     lost_work_s: float | None
     restore_s: float | None
     wait_s: float | None
+    gap_s: float | None = (
+        None  # freeze instant of the checkpoint used → proof of life: how long the job did nothing
+    )
     failed_tries: int = 0
     notes: tuple[str, ...] = ()
 

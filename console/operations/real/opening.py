@@ -19,6 +19,8 @@ from backends.records import strict
 from backends.records.facts import Facts
 from backends.records.fingerprint import read_fingerprint
 from backends.records.node import Node
+from backends.schedulers.skypilot import SkyPilot
+from backends.schedulers.slurm import Slurm
 from backends.store.open import open_store
 from backends.store.port import ObjectStore
 from backends.xdg import private
@@ -66,6 +68,7 @@ def open_fleet(context: Context, clock: Clock, role: str = "console", *, version
         gate,
         SshInstaller(pool, context.cache, version),
         who,
+        restarters={"slurm": Slurm(), "skypilot": SkyPilot()},
     )
 
 

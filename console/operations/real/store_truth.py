@@ -24,10 +24,11 @@ from backends.records.manifest import Manifest
 from backends.store import layout, retention, takeover, verify
 from backends.store.fleetkey import FleetKey
 from backends.store.format.manifests import Listing, list_job, load_manifest
+from backends.store.lease import read_lease
 from backends.store.lineage import Lineage
 from backends.store.port import ObjectStore
 from backends.store.sealing import JobKey
-from console.operations.truth import Choice, ContinuesKind, EpochView, LineageView, SaveView
+from console.operations.truth import Choice, ContinuesKind, EpochView, LeaseView, LineageView, SaveView
 
 HEARTBEAT_LIMIT = 64 * 1024
 
@@ -142,10 +143,19 @@ class StoreTruth:
             return False
         return standing.nonce == nonce
 
+    def lease(self, uid: str, epoch: int, key: str) -> LeaseView | None:
+        """The lease of `epoch`."""
+        found = read_lease(self._store, uid, epoch, JobKey.from_hex(key))
+        return None if found is None else LeaseView(found.guard, found.lease_s, found.nonce)
+
     def newest(self, uid: str) -> str | None:
         """The newest committed checkpoint on the chain, unopened."""
         chain = self._lineage(uid).chain(list_job(self._store, uid).checkpoints)
         return str(chain[0]) if chain else None
+
+    def names(self, uid: str) -> list[str]:
+        """All committed checkpoints by name, newest first."""
+        return [str(each) for each in reversed(list_job(self._store, uid).checkpoints)]
 
     def look(self, uid: str, checkpoint: str, key: str) -> SaveView:
         """One checkpoint by its manifest alone."""

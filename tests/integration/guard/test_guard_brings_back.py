@@ -52,6 +52,30 @@ def lose(node: Node, fleet: Fleet, pid: int) -> str:
     return checkpoint
 
 
+def test_what_was_fetched_ahead_is_not_fetched_again(make_node: Make, fleet: Fleet) -> None:
+    first, second = make_node("a"), make_node("b")
+    pid = start(first, fleet)
+    wait_for("a save", first.checkpoint)
+    ahead = {"job": fleet.job(), "grant": fleet.grant(0, "", "1.1"), "checkpoint": "1.1"}
+    answer = second.call("prefetch", request=request(), **ahead, wait_s=20)
+    assert answer["state"] == "fetched", answer
+    assert list(second.layout.staging.glob("*.ahead"))
+    dropped = second.call("prefetch", request=request(), **{**ahead, "checkpoint": None}, wait_s=20)
+    assert dropped["state"] == "fetched"
+    assert not list(second.layout.staging.glob("*.ahead"))
+    checkpoint = lose(first, fleet, pid)
+    grant = fleet.next_epoch(second.guard, checkpoint)
+    again = {"job": fleet.job(), "grant": fleet.grant(0, "", checkpoint), "checkpoint": checkpoint}
+    second.call("prefetch", request=request(), **again, wait_s=20)
+    back = second.call(
+        "restore", request=request(), job=fleet.job(), grant=grant, checkpoint=checkpoint, wait_s=30
+    )
+    assert back["state"] == "restored", back
+    assert back["ahead_bytes"] > 0
+    assert back["moved_bytes"] == 0
+    assert not list(second.layout.staging.glob("*.ahead"))
+
+
 def test_a_job_comes_back_on_another_node(make_node: Make, fleet: Fleet) -> None:
     first, second = make_node("a"), make_node("b")
     checkpoint = lose(first, fleet, start(first, fleet))

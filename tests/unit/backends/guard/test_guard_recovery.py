@@ -232,6 +232,9 @@ def test_after_a_reboot_the_job_is_gone_and_its_save_is_dated_by_the_wall(layout
     assert saved is not None
     assert 99 <= saved.age_s <= 110
     assert "job.ended_unknown" in kinds(book)
+    status = unit.status()
+    assert status.rebooted
+    assert status.error == "the node was restarted (its boot id changed): the process is gone"
     unit.close()
 
 

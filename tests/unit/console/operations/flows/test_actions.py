@@ -139,10 +139,54 @@ def test_move_ends_here_and_begins_there(practice: Practice) -> None:
     job = start(practice)
     outcome = act(practice, "jobs move", name="train", to="n2")
     assert practice.where(job.uid) == [("n2", 2)]
-    assert outcome.document["checkpoint"] == "1.2"
+    assert outcome.document["checkpoint"] == "1.3", "1.2 was saved and fetched while the job ran"
     assert outcome.document["lost_work_s"] == pytest.approx(0, abs=1)
+    assert outcome.document["gap_s"] >= practice.nodes["n2"].restore_takes_s
+    assert "it did nothing for" in outcome.message
     with pytest.raises(UsageError, match="already"):
         act(practice, "jobs move", name="train", to="n2")
+
+
+def test_a_move_fetches_before_the_job_is_stopped(practice: Practice) -> None:
+    start(practice)
+    order: list[str] = []
+    practice.world.moment = lambda label: order.append(label.removeprefix("call "))
+    act(practice, "jobs move", name="train", to="n2")
+    acts = [verb for verb in order if verb in ("save", "prefetch", "stop", "restore")]
+    assert list(dict.fromkeys(acts)) == ["save", "prefetch", "stop", "restore"]
+
+
+@pytest.mark.parametrize("verb", ["save", "prefetch"])
+def test_what_cannot_be_done_ahead_only_makes_the_gap_longer(practice: Practice, verb: str) -> None:
+    job = start(practice)
+    node = practice.nodes["n0" if verb == "save" else "n2"]
+
+    def refuse(document: dict[str, Any]) -> dict[str, Any]:
+        raise EngineError(f"no {verb} now")
+
+    node.on_verb[verb] = refuse
+    outcome = act(practice, "jobs move", name="train", to="n2")
+    assert practice.where(job.uid) == [("n2", 2)]
+    assert outcome.exit_code == 0
+
+
+def test_a_job_that_cannot_be_stopped_leaves_nothing_on_the_target(practice: Practice) -> None:
+    job = start(practice)
+    asked: list[Any] = []
+
+    def failed(document: dict[str, Any]) -> dict[str, Any]:
+        return {"state": "failed", "error": "the final save failed"}
+
+    def fetched(document: dict[str, Any]) -> dict[str, Any]:
+        asked.append(document["checkpoint"])
+        return {"state": "fetched", "size_bytes": 1, "seconds": 0.1, "error": None}
+
+    practice.nodes["n0"].on_verb["stop"] = failed
+    practice.nodes["n2"].on_verb["prefetch"] = fetched
+    with pytest.raises(EngineError, match="it runs on"):
+        act(practice, "jobs move", name="train", to="n2")
+    assert asked == ["1.2", None]
+    assert practice.where(job.uid) == [("n0", 1)]
 
 
 def test_a_move_that_fails_there_runs_here_again_under_a_new_epoch(practice: Practice) -> None:
