@@ -76,6 +76,7 @@ def test_a_job_is_protected_only_after_a_rehearsal_on_another_host(practice: Pra
     assert "rehearse" in view(practice).jobs[0].reason
     outcome = act(practice, "jobs rehearse", name="train")
     assert outcome.document["node"] != "n0"
+    assert f"train 1.1 is restorable: took 3s on {outcome.document['node']}" in outcome.message
     row = view(practice).jobs[0]
     assert (row.state, row.reason) == ("protected", f"rehearsed on {outcome.document['node']}")
 
