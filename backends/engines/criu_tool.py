@@ -20,6 +20,7 @@ LOG_LIMIT_BYTES = (
     32 << 20
 )  # a log beyond this means a loop: a truncated image made one grow by 16 MB a second
 TAIL_BYTES = 256 << 10
+WIDEST = 4  # characters that one byte may become when it is cleaned
 DUMP_DONE = "Dumping finished successfully"
 RESTORE_DONE = "Restore finished successfully"
 _VERSION = re.compile(r"^Version: (\d+(?:\.\d+)*)", re.MULTILINE)
@@ -152,7 +153,7 @@ def read_tail(log: Path, limit_bytes: int = TAIL_BYTES) -> str:
             data = file.read(limit_bytes)
     except OSError:
         return ""
-    return clean(data, limit=limit_bytes, lines=True)
+    return clean(data, limit=WIDEST * limit_bytes, lines=True)  # what is cut is the end, which is judged
 
 
 def last_line(log: str) -> str:

@@ -74,6 +74,7 @@ class SaveView:
     fingerprint: dict[str, Any] = field(default_factory=dict)
     freeze_s: float | None = None
     upload_s: float | None = None
+    stored_bytes: int | None = None  # sealed bytes of its own packs in the store, none of its parent's
     clock_offset_s: float | None = None  # node's wall clock minus ours at the save; None: unknown
 
 

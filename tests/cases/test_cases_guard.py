@@ -16,7 +16,7 @@ from backends.guard.decide.model import (
     Tick,
 )
 from backends.guard.decide.notices import NoticeMind, observe
-from backends.guard.decide.show import at_risk_s
+from backends.guard.decide.show import at_risk_s, state_word
 from backends.guard.notices.port import Reading
 from backends.ids import CheckpointId
 from tests.support.data import case
@@ -90,6 +90,24 @@ def test_rc_16_a_hint_alone_saves_nothing_at_once() -> None:
     notices, _ = observe(NoticeMind(), Reading("hint", mark="m6"), 210.0)
     _, decisions = step(mind, NoticeIs(notices.notice), 210.0)
     assert not decisions
+
+
+def test_rc_30_what_was_not_uploaded_makes_nothing_younger_and_is_an_alarm() -> None:
+    story = case(30)
+    durable, *missed = story["input"]["saves"]
+    mind = Mind(
+        epoch=1, began_at=-600.0, contact_at=9e9, policy=Policy(interval_s=float(story["input"]["interval_s"])),
+        durable=saved(durable["seq"], float(durable["t"])),
+    )  # fmt: skip
+    for entry in missed:
+        mind, decisions = step(mind, Tick(), float(entry["t"]))
+        assert [each for each in decisions if isinstance(each, StartSave)]
+        mind, _ = step(mind, SaveFailed("the store does not answer", engine=False), entry["t"] + 1.0)
+    now = float(story["input"]["now"])
+    assert at_risk_s(mind, now) == story["expected"]["age_of_last_durable_s"]
+    assert mind.durable is not None
+    assert mind.durable.checkpoint == f"1.{durable['seq']}"
+    assert (state_word(mind, now) == "overdue") is story["expected"]["alarm"]
 
 
 def test_rc_32_a_fast_wall_clock_moves_neither_timer_nor_order() -> None:

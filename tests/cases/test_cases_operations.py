@@ -12,13 +12,17 @@ from typing import Any
 
 import pytest
 
+from backends.clock import parse_utc
 from backends.errors import IncompatibleError, ReprieveError
 from backends.fakes.clock import run
+from backends.records.job import Job
 from console.operations.common import runs
 from console.operations.decide.batch import BatchItem, exit_code
 from console.operations.flows import batch
 from console.operations.flows.restore import RestoreWish, restore
 from console.operations.flows.watch import Watch
+from console.operations.looks.checkpoints import save_document
+from console.operations.truth import SaveView
 from tests.support.operations import Practice
 
 CASES = Path(__file__).parents[3] / "shared" / "data" / "cases" / "cases.jsonl"
@@ -32,6 +36,20 @@ def case(identity: str) -> dict[str, Any]:
         if found["id"] == identity:
             return found
     raise AssertionError(identity)
+
+
+def test_rc_32_ages_follow_the_offset_and_are_never_negative() -> None:
+    story = case("RC-32")["input"]
+    now, job = parse_utc(story["console_now"]), Job("train", "n0", "a" * 20)
+    offsets = {"fast": float(story["node_offset_s"]), "good": 0.0}
+    views = [
+        SaveView(f"1.{row['seq']}", parse_utc(row["stamp"]), 1, row["node"], "fake", clock_offset_s=offsets[row["node"]])
+        for row in story["saves"]
+    ]  # fmt: skip
+    ages = {view.checkpoint: save_document(job, view, now)["age_s"] for view in views}
+    assert ages == {"1.8": 150.0, "1.9": 30.0}
+    unknown = SaveView("1.8", parse_utc(story["saves"][0]["stamp"]), 1, "fast", "fake")
+    assert save_document(job, unknown, now)["age_s"] == 0.0, "a stamp in the future is no negative age"
 
 
 def test_rc_01_unreachable_is_not_dead(tmp_path: Path) -> None:

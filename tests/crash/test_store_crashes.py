@@ -11,6 +11,7 @@ from backends.fakes.fileops import FAULTS, FaultKind, SimulatedOps
 from backends.ids import CheckpointId
 from backends.records.strict import loads
 from backends.store import layout, retention, takeover
+from backends.store.commit import Committer
 from backends.store.format.manifests import Listing, list_job
 from backends.store.port import ObjectStore
 from tests.support.crashes import CHANGING, Outcome, World, cycle, fingerprint, judge, prepared
@@ -29,10 +30,11 @@ class Judge:
         mark = fingerprint(world, files)
         if mark not in self.seen:
             self.seen.add(mark)
-            judge(
-                World(world.key, world.fleet, list(world.reported), list(world.attested), world.directory),
-                files,
-            )
+            self.counts += judge(world.copy(), files)
+
+    def shown(self) -> str:
+        """How often each invariant was looked at."""
+        return ", ".join(f"{name} {self.counts[name]}" for name in ("I1", "I2", "I3", "I4", "I5", "I9"))
 
 
 def points(calls: list[str], kind: FaultKind) -> list[int]:
@@ -78,9 +80,12 @@ def test_no_fault_at_any_operation_loses_what_was_reported(
     found, judged = run_all(tmp_path, kind, cuts=cuts, every=every, first=int(kind == "EIO"))
     with capsys.disabled():
         print(
-            f"\ncrash points, {kind}: {found}, outcomes {judged.counts['outcomes']}, different {len(judged.seen)}, 0 lost"
+            f"\ncrash points, {kind}: {found}, outcomes {judged.counts['outcomes']}, different {len(judged.seen)}; "
+            f"0 violations, looked at: {judged.shown()}"
         )
     assert found >= 40
+    assert all(judged.counts[name] for name in ("I1", "I2", "I3", "I4", "I5"))
+    assert kind.startswith("crash") or judged.counts["I9"] > found
 
 
 @pytest.mark.prove
@@ -137,7 +142,33 @@ def test_trusting_the_pointer_is_found(tmp_path: Path, monkeypatch: pytest.Monke
         judge_all([cycle(base, files, place, "ENOSPC")])
 
 
-def test_deleting_before_committing_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_without_a_look_at_the_epoch_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base, files = prepared(tmp_path)
+    judge_all([cycle(base, files, 0, "EIO")])
+    monkeypatch.setattr(Committer, "_check_fence", lambda self, identity: ())
+    with pytest.raises(AssertionError, match=r"off the chain: \[.*seq=4"):
+        judge_all([cycle(base, files, 0, "EIO")])
+
+
+def test_deleting_the_old_before_the_new_is_committed_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = World.save
+
+    def hasty(world: World, bench: Bench, epoch: int, seq: int) -> None:
+        for identity in list_job(bench.store, UID).checkpoints:
+            bench.store.delete(layout.checkpoint(UID, identity))
+        real(world, bench, epoch, seq)
+
+    base, files = prepared(tmp_path)
+    monkeypatch.setattr(World, "save", hasty)
+    with pytest.raises(AssertionError, match=r"was reported|were reported"):
+        judge_all([cycle(base, files, place, "crash_before") for place in range(5, 60, 6)])
+
+
+def test_retention_without_its_rules_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retention, "MIN_VERIFIED", 0)
     monkeypatch.setattr(retention, "keepers", lambda chain, known, policy: {})
     monkeypatch.setattr(retention, "head", lambda listing: CheckpointId(9, 9))

@@ -1,25 +1,35 @@
-"""A full cycle save, verify, retain, take over, save again, that can be stopped at any file operation; and its judge."""
+"""A full cycle that can be stopped at any file operation, and its judge.
+
+Save, verify, retain, take over, a save of the guard that was left behind, restore, save again. The judge counts what it
+found of I1 to I5 and I9. I6 (each job of a batch lives once) is `tests/integration/operations`, I7 (a failed save leaves
+the job running) `tests/integration/guard` and `tests/lab`, I8 (work at risk) `test_guard_decide_job`.
+"""
 
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from backends.errors import DamagedError, FencedError, NotFoundError, ReprieveError
+import pytest
+
+from backends.clean import clean
+from backends.errors import DamagedError, FencedError, NoProofError, NotFoundError, ReprieveError
 from backends.fakes.fileops import Crashed, FailingOps, FaultKind, SimulatedOps
 from backends.ids import CheckpointId
 from backends.store.commit import Committer
-from backends.store.fetch import CheckpointReader
+from backends.store.fetch import CheckpointReader, fetch
 from backends.store.fileops import FileOps
 from backends.store.files import FileStore
 from backends.store.fleetkey import FleetKey
 from backends.store.format.manifests import list_job
 from backends.store.format.table import drop_table, open_table
+from backends.store.lineage import Lineage
 from backends.store.retention import Policy, make_plan, run
 from backends.store.sealing import JobKey
-from backends.store.takeover import choose, claim_next, settle, write_continues
+from backends.store.takeover import FIRST, choose, claim_next, settle, write_continues
 from backends.store.verify import read_attestation, verify_checkpoint
 from tests.support.memory import Process, page, save_of
 from tests.support.store import UID, Bench, make_save
@@ -35,7 +45,14 @@ class World:
     fleet: FleetKey = field(default_factory=lambda: FleetKey(bytes(32)))
     reported: list[CheckpointId] = field(default_factory=list)
     attested: list[CheckpointId] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)  # errors in words
     directory: Path = Path()
+
+    def copy(self) -> World:
+        """The same words so far, on their own."""
+        return World(
+            self.key, self.fleet, list(self.reported), list(self.attested), list(self.told), self.directory
+        )
 
     def bench(self, ops: FileOps) -> Bench:
         """Fresh processes on these files; the node's page table lies among them, so that faults strike it as well."""
@@ -56,6 +73,13 @@ class World:
         source = make_save(self.source_of(identity), {}, {"log": b"l" * 9}, frozen_at=bench.clock.now)
         self.reported.append(bench.committer(epoch).commit(seq, source).checkpoint)
 
+    def same_images(self, ops: FileOps, identity: CheckpointId) -> None:
+        """What was fetched to the root of these files is what was saved, byte for byte."""
+        for path in (self.source_of(identity) / "images").iterdir():
+            handle = ops.open(f"images/{path.name}")
+            assert ops.read(handle, 1 << 30, 0) == path.read_bytes(), f"{path.name} of {identity} differs"
+            ops.close(handle)
+
     def verify(self, bench: Bench, identity: CheckpointId) -> None:
         """Verify as another party."""
         bench.verified(identity)
@@ -75,10 +99,11 @@ def prepared(directory: Path) -> tuple[World, SimulatedOps]:
     return world, ops
 
 
-def _steps(world: World, ops: FileOps) -> list[Callable[[], object]]:
+def _steps(world: World, ops: FailingOps) -> list[Callable[[], object]]:
     bench = world.bench(ops)
     taker = bench.taker("taker")
-    started: list[str] = []
+    named: list[tuple[str, CheckpointId]] = []
+    restored: list[str] = []
 
     def retain() -> None:
         policy = Policy(1, 0.0)
@@ -97,10 +122,19 @@ def _steps(world: World, ops: FileOps) -> list[Callable[[], object]]:
             world.key,
             lambda i: verify_checkpoint(bench.store, UID, i, world.key, bench.clock).manifest,
         )
-        started.append(write_continues(taker, claim, choice, "node-b", "guard-b").nonce)
+        record = write_continues(taker, claim, choice, "node-b", "guard-b")
+        assert choice.checkpoint is not None
+        named.append((record.nonce, choice.checkpoint))
+
+    def restore() -> None:
+        for nonce, identity in named:  # only the named guard with its grant ever starts the epoch
+            bench.taker().lineage().may_start(2, "guard-b", nonce)
+            fetch(bench.store, UID, identity, world.key, Path("/"), ops=ops)
+            world.same_images(ops.inner, identity)
+            restored.append(nonce)
 
     def save_there() -> None:
-        for nonce in started:  # only the named guard with its grant ever starts the epoch
+        for nonce in restored:
             bench.taker().lineage().may_start(2, "guard-b", nonce)
             world.save(bench, 2, 1)
 
@@ -109,6 +143,8 @@ def _steps(world: World, ops: FileOps) -> list[Callable[[], object]]:
         lambda: world.verify(bench, CheckpointId(1, 3)),
         retain,  # 1.1 goes, 1.2 stays: 1.3 needs its packs
         take_over,
+        lambda: world.save(bench, 1, 4),  # the guard that was left behind: refused once epoch 2 is claimed
+        restore,
         save_there,
     ]
 
@@ -125,7 +161,7 @@ class Outcome:
 
 def cycle(base: World, files: SimulatedOps, at: int, kind: FaultKind, *, for_good: bool = False) -> Outcome:
     """Run the cycle with the `at`-th file operation going wrong; after an error the next step is tried."""
-    world = World(base.key, base.fleet, list(base.reported), list(base.attested), base.directory)
+    world = base.copy()
     inner = files.copy()
     ops = FailingOps(inner, at, kind, for_good=for_good)
     for step in _steps(world, ops):
@@ -133,13 +169,17 @@ def cycle(base: World, files: SimulatedOps, at: int, kind: FaultKind, *, for_goo
             step()
         except Crashed:
             return Outcome(world, inner, ops.calls, crashed=True)
-        except ReprieveError:
-            continue
+        except ReprieveError as error:
+            world.told.append(error.message)
     return Outcome(world, inner, ops.calls, crashed=False)
 
 
-def judge(world: World, files: SimulatedOps) -> None:
-    """Fresh processes find what was promised: I1, I4, I5; then the job goes on."""
+def judge(world: World, files: SimulatedOps) -> Counter[str]:
+    """Fresh processes find what was promised; then the job goes on. How much was looked at, by invariant."""
+    counts: Counter[str] = Counter()
+    for text in world.told:  # I9: no control byte in what a user is told
+        assert clean(text, limit=len(text)) == text
+        counts["I9"] += 1
     bench = world.bench(files)
     lineage = bench.taker().lineage()
     lineage.check_gaps()
@@ -150,17 +190,33 @@ def judge(world: World, files: SimulatedOps) -> None:
             verify_checkpoint(bench.store, UID, identity, world.key, bench.clock)
             good.add(identity)
         except (DamagedError, NotFoundError):
-            continue
+            pass
+        counts["I4"] += 1
     chain = lineage.chain(good)
+    _proven(lineage, counts)
     orphans = [identity for identity in world.reported if not lineage.on_chain(identity)]
     assert not orphans, f"reported as saved and off the chain: {orphans}"
     if world.reported:  # I1: what was reported, or a later save, restores
         assert chain, f"nothing restorable, {world.reported} were reported"
         assert chain[0] >= max(world.reported), f"{max(world.reported)} was reported, best is {chain[0]}"
+        counts["I1"] += 1
     standing = [i for i in good if read_attestation(bench.store, UID, i, "verified", world.fleet.verify_key)]
     if world.attested:  # I5: the newest verified is still there and known as verified
         assert max(world.attested) in standing, f"{max(world.attested)} was verified, {standing} are left"
+        counts["I5"] += 1
     _go_on(world, bench, lineage.highest)
+    counts["I2"] += 1
+    return counts
+
+
+def _proven(lineage: Lineage, counts: Counter[str]) -> None:
+    """I3: every claim but the first carries a proof about the guard that was last named."""
+    for epoch, claim in lineage.claims.items():
+        assert claim is not None
+        last = lineage.current(below=epoch)
+        if last is not None:
+            assert (claim.proof.kind, claim.proof.guard) == ("cloud", last.guard)
+            counts["I3"] += 1
 
 
 def _go_on(world: World, bench: Bench, epoch: int) -> None:
@@ -176,7 +232,13 @@ def _go_on(world: World, bench: Bench, epoch: int) -> None:
         _save_again(world, bench, current.epoch)
     except FencedError:
         assert epoch > current.epoch
+    unproven = bench.taker()
+    settle(unproven)
+    with pytest.raises(NoProofError):  # I3
+        claim_next(unproven, FIRST)
     taken = bench.take_over("node-z", "guard-z")
+    with pytest.raises(FencedError):  # I2: what was left behind publishes nothing
+        world.save(bench, current.epoch, bench.committer(current.epoch).next_seq())
     chosen = taken.from_checkpoint
     assert chosen is not None
     assert chosen >= max(world.reported), f"{chosen} chosen, {max(world.reported)} was reported"
@@ -200,6 +262,8 @@ def fingerprint(world: World, files: SimulatedOps) -> bytes:
 
     def walk(path: str) -> None:
         for name, info in sorted(files.list(path)):
+            if not path and name in ("images", "files"):
+                continue  # what was restored
             below = f"{path}/{name}".lstrip("/")
             if info.kind == "directory":
                 walk(below)

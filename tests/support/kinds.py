@@ -159,6 +159,42 @@ def check(step):
     pathlib.Path("work").write_text(str(step)); assert os.getcwd() == str(place)
 run(check)
 """,
+    "devices, its own /proc, a child program": r"""
+null, random, mine = open("/dev/null", "wb", 0), open("/dev/urandom", "rb", 0), open("/proc/self/status")
+child = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+def check(step):
+    null.write(b"x"); assert len(random.read(8)) == 8
+    mine.seek(0); assert mine.readline().startswith("Name:")
+    child.stdin.write(b"%d\n" % step); child.stdin.flush()
+    assert int(child.stdout.readline()) == step and child.poll() is None
+run(check)
+""",
+    "eight children on shared memory": r"""
+area = mmap.mmap(-1, 4096); path = f"/dev/shm/reprieve-test-{os.getpid()}"
+file = os.open(path, os.O_RDWR | os.O_CREAT); os.ftruncate(file, 4096); named = mmap.mmap(file, 4096); os.close(file)
+ask, asked = [], []
+for n in range(8):
+    read, write = os.pipe(); done, told = os.pipe()
+    if os.fork() == 0:
+        while (step := os.read(read, 8)):
+            area[8 * n:8 * n + 8] = named[8 * n:8 * n + 8] = step
+            os.write(told, b"x")
+        os._exit(0)
+    ask.append(write); asked.append(done)
+def check(step):
+    for write in ask: os.write(write, struct.pack("<q", step))
+    for done in asked: assert os.read(done, 1) == b"x"
+    assert area[:64] == named[:64] == struct.pack("<q", step) * 8
+run(check)
+""",
+    "large deleted open file": r"""
+file = open(home / "gone.bin", "w+b")
+for _ in range(50): file.write(os.urandom(1 << 20))
+file.flush(); os.unlink(home / "gone.bin"); file.seek(49 << 20); kept = file.read(64)
+def check(step):
+    file.seek(49 << 20); assert file.read(64) == kept
+run(check)
+""",
     "semaphore of a library": r"""
 import _multiprocessing
 lock = _multiprocessing.SemLock(1, 1, 1, f"/reprieve-{os.getpid()}", True)

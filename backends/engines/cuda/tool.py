@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from backends.clean import clean
+from backends.engines.criu_tool import WIDEST
 from backends.engines.cuda.states import State, Step, parse_state
 from backends.errors import EngineError
 
@@ -134,7 +135,7 @@ class CudaTool:
             child.kill()
             child.communicate()
             return Answer(-9, f"no answer within {QUESTION_S:g} s")
-        return Answer(child.returncode, clean(data[-_TAIL_BYTES:], limit=_TAIL_BYTES, lines=True))
+        return Answer(child.returncode, clean(data[-_TAIL_BYTES:], limit=WIDEST * _TAIL_BYTES, lines=True))
 
 
 @dataclass(frozen=True)
@@ -161,6 +162,6 @@ class Turn:
             code = child.wait()
         with log.open("rb") as said:
             said.seek(max(0, log.stat().st_size - _TAIL_BYTES))
-            text = clean(said.read(_TAIL_BYTES), limit=_TAIL_BYTES, lines=True)
+            text = clean(said.read(_TAIL_BYTES), limit=WIDEST * _TAIL_BYTES, lines=True)
         log.unlink()
         return Answer(code, text)

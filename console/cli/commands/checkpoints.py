@@ -30,6 +30,7 @@ def list_(invocation: Invocation) -> int:
         Column("state"),
         Column("age_s", "AGE"),
         Column("size_bytes"),
+        Column("stored_bytes", "STORED"),
         Column("node"),
         Column("engine"),
         Column("reason"),

@@ -168,7 +168,8 @@ async def rehearse(fleet: Fleet, arguments: Arguments, on_step: OnStep) -> Outco
         lambda run, item: rehearsing.rehearse(fleet, job, arguments.get("to"), run, item, on_step),
     )
     document = {"schema": "reprieve/rehearsal/v1", "job": job.name, "run": run_id, **result}
-    message = f"{job.name} {result['checkpoint']} ran on {result['node']} and was ended there"
+    took = "an unknown time" if result["seconds"] is None else format_duration(float(result["seconds"]))
+    message = f"{job.name} {result['checkpoint']} is restorable: took {took} on {result['node']}, and was ended there"
     if result["skipped"]:
         message += f"; newer ones are damaged: {', '.join(result['skipped'])}"
     return Outcome(message, document)

@@ -65,6 +65,7 @@ def save_document(job: Job, save: SaveView, now: float, scrub: Scrub | None = No
         "frozen_at": None if frozen is None else format_utc(frozen),
         "age_s": None if frozen is None else max(0.0, now - frozen),
         "size_bytes": save.size_bytes,
+        "stored_bytes": save.stored_bytes,
         "node": save.node,
         "engine": save.engine,
         "verified": save.verified,

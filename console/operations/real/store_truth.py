@@ -224,6 +224,7 @@ class StoreTruth:
             fingerprint=manifest.fingerprint,
             freeze_s=manifest.timings.frozen_s,
             upload_s=manifest.timings.pack_s,
+            stored_bytes=sum(entry.size for entry in manifest.packs),
             clock_offset_s=manifest.timings.clock_offset_s,
         )
 

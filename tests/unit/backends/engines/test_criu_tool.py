@@ -8,7 +8,15 @@ import pytest
 
 from backends.clock import SystemClock
 from backends.engines import criu_tool
-from backends.engines.criu_tool import CriuTool, find_criu, last_line, read_tail, run_bounded
+from backends.engines.criu_tool import (
+    DUMP_DONE,
+    TAIL_BYTES,
+    CriuTool,
+    find_criu,
+    last_line,
+    read_tail,
+    run_bounded,
+)
 from backends.engines.proc import read_stat
 from backends.errors import EngineError
 
@@ -96,3 +104,11 @@ def test_the_end_of_a_log_is_clean_and_bounded(tmp_path: Path) -> None:
     assert read_tail(log, 20).startswith("a")
     assert last_line(read_tail(log)) == "last \\x1b[0m"
     assert last_line("") == ""
+
+
+def test_the_last_line_of_a_long_log_is_never_cut(tmp_path: Path) -> None:
+    """Cleaning makes a text longer: the log of a job with nine processes passed 256 KiB, and no save of it counted."""
+    log = tmp_path / "log"
+    log.write_bytes(b"\tfd: \x1b\xff\n" * 40_000 + f"(01.06) {DUMP_DONE}\n".encode())
+    assert log.stat().st_size > TAIL_BYTES
+    assert last_line(read_tail(log)) == f"(01.06) {DUMP_DONE}"

@@ -529,6 +529,7 @@ def test_whatever_happens(history: list[tuple[JobEvent | str, float]]) -> None:
         if risk is not None:
             truth = now - (100.0 if last_freeze is None else last_freeze)
             assert risk >= truth - 1e-6, "never below the truth"
+            assert risk <= truth + 2.0, "at most 2 s above it"
         word = state_word(current, now)
         if word == "protected":
             assert current.rehearsed

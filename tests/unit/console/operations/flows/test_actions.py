@@ -76,6 +76,7 @@ def test_a_job_is_protected_only_after_a_rehearsal_on_another_host(practice: Pra
     assert "rehearse" in view(practice).jobs[0].reason
     outcome = act(practice, "jobs rehearse", name="train")
     assert outcome.document["node"] != "n0"
+    assert f"train 1.1 is restorable: took 3s on {outcome.document['node']}" in outcome.message
     row = view(practice).jobs[0]
     assert (row.state, row.reason) == ("protected", f"rehearsed on {outcome.document['node']}")
 
@@ -97,11 +98,12 @@ def test_protection_is_refused_where_the_key_kept_here_does_not_open_what_the_gu
 
 
 def test_an_old_proof_of_the_key_is_not_taken_for_a_new_one(practice: Practice) -> None:
-    node = practice.nodes["n0"]
-    key = lambda uid: JobKey.from_hex(practice.keys.made[uid])  # noqa: E731 - short, used once
-    node.on_verb["escrow"] = lambda asked: {
-        "test": escrow_test(key(uid := practice.fleet().job("train").uid), uid, "0" * 32)
-    }
+
+    def old(asked: dict[str, Any]) -> dict[str, Any]:
+        uid = practice.fleet().job("train").uid
+        return {"test": escrow_test(JobKey.from_hex(practice.keys.made[uid]), uid, "0" * 32)}
+
+    practice.nodes["n0"].on_verb["escrow"] = old
     with pytest.raises(DamagedError, match="is refused"):
         start(practice)
 

@@ -14,6 +14,7 @@ from console.operations import api
 from console.operations.common.scrubs import scrubs
 from console.operations.flows.upkeep import Upkeep, check_one, retain
 from console.operations.flows.watch import Watch
+from console.operations.looks.checkpoints import checkpoints
 from tests.support.operations import Practice
 
 DAY = 86400.0
@@ -143,6 +144,15 @@ def test_the_key_kept_here_is_proven_every_day_against_the_guard(world: World) -
     assert node.calls.count("escrow") == 2
     assert [text for text in world.alerts if "does not open what its guard sealed" in text]
     assert "escrow.failed" in world.kinds()
+
+
+def test_a_checkpoint_shows_what_it_takes_in_the_store_beside_its_size(world: World) -> None:
+    items = run(world.practice.clock, checkpoints(world.fleet, {"name": "train"}))["items"]
+    store, uid = world.practice.side.truth("x")._store, world.job.uid  # type: ignore[attr-defined]  # the real side
+    for item in items:
+        areas = [f"jobs/{uid}/{area}/{item['checkpoint']}/" for area in ("packs", "files")]
+        packs = sum(info.size for area in areas for info in store.list(area))
+        assert item["stored_bytes"] == packs > 0
 
 
 def test_a_silent_node_proves_nothing_about_the_key(world: World) -> None:
