@@ -1,4 +1,4 @@
-"""Run the test tiers and say which ran: `python tests/run.py quick|all|prove`.
+"""Run the test tiers and say which ran: `python tests/run.py quick|all|prove`, or tiers by name, `fast,slow`.
 
 A tier that cannot run here is skipped by name with its reason; where REPRIEVE_EXPECT_TIERS lists it (CI does), a
 skipped tier is a failure. Exit status: 0 when every tier that ran passed and every expected one ran.
@@ -37,6 +37,13 @@ GPU = Tier("gpu", "gpu")
 PLANS = {"quick": (FAST,), "all": (FAST, SLOW, STORES, LAB, GPU), "prove": (PROVE,)}
 
 
+def plan_of(word: str) -> tuple[Tier, ...] | None:
+    """The tiers that `word` names: a plan, or tiers with commas between; None when it names something else."""
+    tiers = {tier.name: tier for tier in (*PLANS["all"], PROVE)}
+    names = word.split(",")
+    return PLANS.get(word) or (tuple(tiers[name] for name in names) if set(names) <= set(tiers) else None)
+
+
 def missing(tier: Tier) -> str | None:
     """Why `tier` cannot run here, None when it can."""
     if tier.name in ("lab", "prove") and os.geteuid() != 0:
@@ -55,9 +62,11 @@ def missing(tier: Tier) -> str | None:
 
 def main() -> int:
     """Run the tiers of the plan named on the command line."""
-    plan = sys.argv[1] if len(sys.argv) == 2 else ""
-    if plan not in PLANS:
-        print(f"tests/run.py: one of {', '.join(PLANS)} expected, found {plan!r}", file=sys.stderr)
+    word = sys.argv[1] if len(sys.argv) == 2 else ""
+    plan = plan_of(word)
+    if plan is None:
+        known = ", ".join([*PLANS, *(tier.name for tier in PLANS["all"])])
+        print(f"tests/run.py: one of {known} expected, found {word!r}", file=sys.stderr)
         return 2
     signal.signal(
         signal.SIGINT, signal.default_int_handler
@@ -67,7 +76,7 @@ def main() -> int:
     for name in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "COLUMNS", "LINES"):
         environment.pop(name, None)
     lines, failed = [], False
-    for tier in PLANS[plan]:
+    for tier in plan:
         reason = missing(tier)
         if reason is not None:
             verdict = "FAILED: expected here, but" if tier.name in expected else "skipped:"
