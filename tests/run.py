@@ -7,6 +7,7 @@ skipped tier is a failure. Exit status: 0 when every tier that ran passed and ev
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -26,6 +27,17 @@ class Tier:
     name: str
     markers: str
     options: tuple[str, ...] = ()
+
+    def files(self) -> list[str]:
+        """Where its tests are: the files that name its mark; nothing for the fast tier, which is everywhere.
+
+        Each worker imports every file that it is given: a tier of twenty files need not load all of them.
+        """
+        if self.name == "fast":
+            return []
+        mark = re.compile(rf"\bmark\.{self.name}\b")
+        found = [path for path in (ROOT / "tests").rglob("test_*.py") if mark.search(path.read_text("utf-8"))]
+        return sorted(str(path.relative_to(ROOT)) for path in found)
 
 
 FAST = Tier("fast", "not lab and not slow and not stores and not prove and not gpu and not browser", BY_FILE)
@@ -84,7 +96,7 @@ def main() -> int:
             lines.append(f"tier {tier.name:6} {verdict} {reason}")
             continue
         begun = time.monotonic()
-        argv = [sys.executable, "-m", "pytest", "-q", "-m", tier.markers, *tier.options]
+        argv = [sys.executable, "-m", "pytest", "-q", "-m", tier.markers, *tier.options, *tier.files()]
         print(f"== tier {tier.name}", flush=True)
         status = subprocess.run(argv, cwd=ROOT, env=environment, check=False).returncode
         none_ran = status == 5  # pytest: nothing collected
