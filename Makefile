@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.stamp
+TIERS := all
 PYTEST := $(PY) -m pytest
 
 .PHONY: setup demo test test-quick check prove bench clean
@@ -21,7 +22,7 @@ demo: setup
 	$(VENV)/bin/reprieve demo $(if $(HEADLESS),--headless) $(ARGS)
 
 test: setup
-	$(PY) tests/run.py all
+	$(PY) tests/run.py $(TIERS)
 
 test-quick: setup
 	$(PY) tests/run.py quick

@@ -1,4 +1,4 @@
-"""Run the test tiers and say which ran: `python tests/run.py quick|all|prove`.
+"""Run the test tiers and say which ran: `python tests/run.py quick|all|prove`, or tiers by name, `fast,slow`.
 
 A tier that cannot run here is skipped by name with its reason; where REPRIEVE_EXPECT_TIERS lists it (CI does), a
 skipped tier is a failure. Exit status: 0 when every tier that ran passed and every expected one ran.
@@ -7,6 +7,7 @@ skipped tier is a failure. Exit status: 0 when every tier that ran passed and ev
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -27,6 +28,17 @@ class Tier:
     markers: str
     options: tuple[str, ...] = ()
 
+    def files(self) -> list[str]:
+        """Where its tests are: the files that name its mark; nothing for the fast tier, which is everywhere.
+
+        Each worker imports every file that it is given: a tier of twenty files need not load all of them.
+        """
+        if self.name == "fast":
+            return []
+        mark = re.compile(rf"\bmark\.{self.name}\b")
+        found = [path for path in (ROOT / "tests").rglob("test_*.py") if mark.search(path.read_text("utf-8"))]
+        return sorted(str(path.relative_to(ROOT)) for path in found)
+
 
 FAST = Tier("fast", "not lab and not slow and not stores and not prove and not gpu and not browser", BY_FILE)
 SLOW = Tier("slow", "slow and not lab and not stores and not prove and not gpu and not browser", BY_TEST)
@@ -35,6 +47,13 @@ LAB = Tier("lab", "lab and not prove and not gpu", BY_FILE)
 PROVE = Tier("prove", "prove and not gpu")
 GPU = Tier("gpu", "gpu")
 PLANS = {"quick": (FAST,), "all": (FAST, SLOW, STORES, LAB, GPU), "prove": (PROVE,)}
+
+
+def plan_of(word: str) -> tuple[Tier, ...] | None:
+    """The tiers that `word` names: a plan, or tiers with commas between; None when it names something else."""
+    tiers = {tier.name: tier for tier in (*PLANS["all"], PROVE)}
+    names = word.split(",")
+    return PLANS.get(word) or (tuple(tiers[name] for name in names) if set(names) <= set(tiers) else None)
 
 
 def missing(tier: Tier) -> str | None:
@@ -55,9 +74,11 @@ def missing(tier: Tier) -> str | None:
 
 def main() -> int:
     """Run the tiers of the plan named on the command line."""
-    plan = sys.argv[1] if len(sys.argv) == 2 else ""
-    if plan not in PLANS:
-        print(f"tests/run.py: one of {', '.join(PLANS)} expected, found {plan!r}", file=sys.stderr)
+    word = sys.argv[1] if len(sys.argv) == 2 else ""
+    plan = plan_of(word)
+    if plan is None:
+        known = ", ".join([*PLANS, *(tier.name for tier in PLANS["all"])])
+        print(f"tests/run.py: one of {known} expected, found {word!r}", file=sys.stderr)
         return 2
     signal.signal(
         signal.SIGINT, signal.default_int_handler
@@ -67,7 +88,7 @@ def main() -> int:
     for name in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "COLUMNS", "LINES"):
         environment.pop(name, None)
     lines, failed = [], False
-    for tier in PLANS[plan]:
+    for tier in plan:
         reason = missing(tier)
         if reason is not None:
             verdict = "FAILED: expected here, but" if tier.name in expected else "skipped:"
@@ -75,7 +96,7 @@ def main() -> int:
             lines.append(f"tier {tier.name:6} {verdict} {reason}")
             continue
         begun = time.monotonic()
-        argv = [sys.executable, "-m", "pytest", "-q", "-m", tier.markers, *tier.options]
+        argv = [sys.executable, "-m", "pytest", "-q", "-m", tier.markers, *tier.options, *tier.files()]
         print(f"== tier {tier.name}", flush=True)
         status = subprocess.run(argv, cwd=ROOT, env=environment, check=False).returncode
         none_ran = status == 5  # pytest: nothing collected

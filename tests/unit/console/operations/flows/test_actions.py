@@ -394,7 +394,7 @@ def test_typed_arguments_become_a_record() -> None:
     assert (preset.engine, preset.signal, preset.files) == ("signal", "USR2", ("/r", "/x"))
     with pytest.raises(UsageError, match="--preset 'keras'"):
         job_of(None, {"name": "a", "node": "n", "preset": "keras"})
-    with pytest.raises(UsageError, match=r"names one of"):
+    with pytest.raises(UsageError, match=r"give one of them"):
         job_of(None, {"name": "a", "node": "n", "pid": 7, "container": "c"})
 
 
