@@ -41,6 +41,7 @@ class SmallVerbs:
     events: list[Document]
     facts: Document
     failures: list[str]
+    store_away: bool
     restore_takes_s: float
 
     async def answer_facts(self, document: Document) -> Document:
