@@ -21,6 +21,7 @@ class InstanceState:
     ended_at: str | None = (
         None  # RFC 3339, when the machine was gone, where the provider tells; never before its true end
     )
+    group: str = ""  # the scaling group that starts another machine in its place; empty: none, or not told
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,7 @@ class SmallVerbs:
     keys: dict[str, str]
     facts: Document
     failures: list[str]
+    store_away: bool
     restore_takes_s: float
 
     async def answer_facts(self, document: Document) -> Document:

@@ -31,7 +31,8 @@ def fetch_ahead(store: ObjectStore, uid: str, checkpoint: CheckpointId, key: Job
     copied = 0
     try:
         into.mkdir(mode=0o700, parents=True, exist_ok=True)
-        sizes = {pack.name: pack.size for pack in (*reader.index.packs, *reader.manifest.packs)}
+        sizes = {pack.name: pack.size for pack in reader.index.packs}
+        sizes |= {pack.name: pack.size for pack in reader.manifest.packs}  # that of the index itself too
         for pack, size in sizes.items():
             name = layout.job(uid, *pack.split("/"))
             path = _path(into, name)

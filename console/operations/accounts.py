@@ -20,6 +20,7 @@ from planner.hazards import posterior
 
 By = Literal["job", "pool", "month"]
 GIB = 1024.0**3
+EVENTS = 10_000  # newest failed launches that are counted
 MONTH_HOURS = 730.0  # the month of storage prices, as in `plan`
 
 
@@ -53,6 +54,7 @@ class _Bucket:
     saved_bytes: float = 0.0
     fetched_bytes: float = 0.0
     kept_gib_hours: float = 0.0
+    failed_launches: int | None = None  # None: not told for this kind of group
 
 
 def accounts(
@@ -75,6 +77,8 @@ def accounts(
         since: only months and reclaims from this wall time on.
     """
     buckets = _collect(ledger, by, terms, job, since)
+    if by != "job" and job is None:
+        _count_launches(ledger, by, buckets, since)
     return [_row(by, name, buckets[name], terms, expected or {}) for name in sorted(buckets)]
 
 
@@ -96,6 +100,17 @@ def _collect(
     for uid, name in names.items():
         _add_saves(buckets, by, name, uid, ledger.saves(uid), [w for w in every if w.uid == uid], terms)
     return buckets
+
+
+def _count_launches(ledger: Ledger, by: By, buckets: dict[str, _Bucket], since: float | None) -> None:
+    """Requests for a machine that came to nothing, by the history: they cost waiting, and no provider bills them."""
+    for bucket in buckets.values():
+        bucket.failed_launches = 0
+    for _, event in ledger.events(limit=EVENTS, kinds=("capacity.short",)):
+        pool = event.data.get("pool")
+        name = str(pool) if by == "pool" else event.time[:7]
+        if isinstance(pool, str) and name in buckets and (since is None or event.time >= format_utc(since)):
+            buckets[name].failed_launches = (buckets[name].failed_launches or 0) + 1
 
 
 def _add_saves(
@@ -157,6 +172,7 @@ def _row(
         "mean_notice_s": _mean([each.notice_s for each in done]),
         "losses_not_restored": len(failed),
         "failed_tries": sum(each.failed_tries for each in bucket.reclaims),
+        "failed_launches": bucket.failed_launches,
         "lost_work_hours": lost,
         "restore_hours": restore,
         "wait_hours": _hours(done, "wait_s"),
@@ -200,10 +216,11 @@ def _posterior(running: float | None, count: int) -> dict[str, Any]:
     """The rate that the planner now takes from this group's own history, with its 5 and 95 % quantiles."""
     names = ("posterior_rate_per_hour", "posterior_low_per_hour", "posterior_high_per_hour")
     if not running:
-        return dict.fromkeys(names)
+        return {**dict.fromkeys(names), "posterior_source": None}
     found = posterior(0.0, 0.0, running, count, published=False)
     values = (found.mean_per_hour, found.low_per_hour, found.high_per_hour)
-    return dict(zip(names, values, strict=True))
+    source = f"own history: {count} reclaims in {running:.1f} running hours, without a published figure"
+    return {**dict(zip(names, values, strict=True)), "posterior_source": source}
 
 
 def _usd(

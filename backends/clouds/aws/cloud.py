@@ -6,6 +6,7 @@ import threading
 from typing import Any
 
 from backends.clock import Clock, format_utc
+from backends.clouds.aws import spot
 from backends.clouds.aws.calls import client
 from backends.clouds.aws.instances import instances
 from backends.clouds.port import InstanceState, Replacement
@@ -13,6 +14,9 @@ from backends.errors import ReprieveError
 from backends.records.node import Node
 
 SOURCE = "aws/ec2:DescribeInstances"
+GROUP_TAG = (
+    "aws:autoscaling:groupName"  # put there by AWS alone: tags that begin with aws: cannot be made by users
+)
 
 
 class AwsCloud:
@@ -43,7 +47,13 @@ class AwsCloud:
                 "another account or region"
             )
             return InstanceState("unknown", reason, asked, SOURCE)
-        return InstanceState(rows[0].state, rows[0].reason, asked, SOURCE)
+        ended = None
+        if rows[0].spot and rows[0].state in ("terminated", "stopped"):
+            ended = spot.ended_at(region, node.instance, self._client(region))
+        source = SOURCE if ended is None else f"{SOURCE}, end by {spot.CALL}"
+        return InstanceState(
+            rows[0].state, rows[0].reason, asked, source, ended, rows[0].tags.get(GROUP_TAG, "")
+        )
 
     def replace(self, pool: str, token: str) -> Replacement:
         """Nothing is rented in this version."""

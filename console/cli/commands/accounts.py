@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ from backends.clouds.prices_file import read_prices
 from backends.errors import UsageError
 from backends.ledger.open import open_ledger
 from console.operations.accounts import Expected, Terms, accounts, expected_of
+from console.operations.common.learning import learn
 
 if TYPE_CHECKING:
     from backends.ledger.port import Ledger
@@ -48,6 +50,10 @@ def run(invocation: Invocation) -> int:
     since = None if span is None else invocation.clock.wall() - span
     ledger = open_ledger(context.state, context.ledger)
     try:
+        for name, job in jobs.items() if typed["by"] == "job" else ():
+            unread = learn(context, ledger, replace(job, uid=job.uid or _uid(ledger, name)))
+            if unread:
+                invocation.say(unread)
         expected = {
             name: _expected(ledger, job, _published(invocation, pools.get(job.node)))
             for name, job in jobs.items()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from backends.clean import clean
+from backends.records.node import Node
 from backends.schedulers.port import Answer
 from console.operations.fleet import Fleet
 
@@ -19,6 +21,19 @@ async def ask_restarter(fleet: Fleet, found: Any) -> Answer | None:
     if restarter is None:
         return Answer("unknown", f"the job belongs to {kind} job {identity}, which cannot be asked from here")
     return await fleet.blocking(restarter.ask, identity)
+
+
+async def scaling_group(fleet: Fleet, node: Node | None) -> Answer | None:
+    """The scaling group that starts a machine in place of `node`; a warning only: what that machine runs is the user's.
+
+    None where there is none, or the provider does not say.
+    """
+    said = None if node is None else await fleet.instance(node)
+    if node is None or said is None or not said.group:
+        return None
+    group = clean(said.group, limit=120)
+    detail = f"scaling group {group} starts a new machine itself when {node.name} ends; see that its boot does not start the job"
+    return Answer("will", detail, f"aws autoscaling detach-instances --auto-scaling-group-name {group} …")
 
 
 def remedy_line(job: str, answer: Answer) -> str:

@@ -7,7 +7,7 @@ from backends.ledger.records import Word
 from backends.records.job import Job
 from backends.records.node import Node
 from console.operations.common.candidates import find_place
-from console.operations.common.restarters import PROPERTY, ask_restarter, remedy_line
+from console.operations.common.restarters import PROPERTY, ask_restarter, remedy_line, scaling_group
 from console.operations.common.witness import Evidence
 from console.operations.decide.restore import extra_loss_text
 from console.operations.fleet import Fleet
@@ -36,6 +36,10 @@ class Choosing(Attempt):
         known = self.fleet.ledger.jobs().get(self.job.uid)
         if self.wish.cause == "move" or known is None:
             return  # a job that was stopped has ended for its scheduler too
+        group = await scaling_group(self.fleet, self.fleet.records.nodes().get(known.node or ""))
+        if group is not None and group.detail not in self.notes:
+            self.notes.append(group.detail)
+            self.on_step(group.detail)
         answer = await ask_restarter(self.fleet, known.status.get("restarter"))
         if answer is None or answer.word == "no":
             return

@@ -27,7 +27,7 @@ from backends.schedulers.port import Answer
 from console.operations.common.escrow import prove_escrow
 from console.operations.common.grants import grant, job_document
 from console.operations.common.locate import remember
-from console.operations.common.restarters import ask_restarter
+from console.operations.common.restarters import ask_restarter, scaling_group
 from console.operations.common.runs import Notebook
 from console.operations.common.witness import ENDED, gather, proof_document
 from console.operations.decide.loss import why_no_proof
@@ -60,7 +60,7 @@ async def look_at(
     known = (
         {name: clean(value, limit=40) for name, value in other.items()} if isinstance(other, dict) else None
     )
-    return found, await ask_restarter(fleet, known)
+    return found, await ask_restarter(fleet, known) or await scaling_group(fleet, node)
 
 
 def job_document_or_plain(fleet: Fleet, job: Job, node: Node) -> dict[str, Any]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import statistics
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from backends.clock import parse_utc
 from backends.errors import UsageError
 from backends.inventory.load import load
 from backends.ledger.open import FILE, open_ledger
+from console.operations.common.learning import learn
 from console.operations.common.rates import reclaims_of
 
 if TYPE_CHECKING:
@@ -45,6 +47,10 @@ def of_job(context: Context, clock: Clock, name: str, typed: Values) -> Known:
     if context.ledger is not None or (context.state / FILE).exists():
         with_ledger = open_ledger(context.state, context.ledger)
         try:
+            job = _with_uid(with_ledger, job)
+            unread = learn(context, with_ledger, job)
+            if unread:
+                sources["checkpoint_cost"] = unread
             for more, said in (_costs(with_ledger, job, typed), _history(with_ledger, fleet, pool, typed)):
                 values |= more
                 sources |= dict.fromkeys(more, said)
@@ -54,6 +60,12 @@ def of_job(context: Context, clock: Clock, name: str, typed: Values) -> Known:
     rate_known = any(key in typed for key in RATES)
     price_known = any(key in known for key in PRICES)
     return Known(values, sources, pool if pool and not (rate_known and price_known) else None)
+
+
+def _with_uid(ledger: Ledger, job: Job) -> Job:
+    """The record with the uid that the ledger knows, where the record itself has none."""
+    found = next((uid for uid, known in ledger.jobs().items() if known.name == job.name), "")
+    return job if job.uid or not found else replace(job, uid=found)
 
 
 def _of_record(clock: Clock, job: Job, typed: Values) -> Values:

@@ -10,6 +10,7 @@ import pytest
 from backends.clock import parse_utc
 from backends.ledger.records import Reclaim, SaveMeasure, Work
 from backends.ledger.sqlite import SqliteLedger
+from backends.records.event import Event
 from console.operations.accounts import GIB, Terms, accounts, expected_of
 
 UID, POOL, OTHER = "u" * 20, "aws/r-1/big/linux", "aws/r-2/big/linux"
@@ -167,3 +168,21 @@ def test_an_older_ledger_gets_the_new_table(tmp_path: Path) -> None:
     again.add_work([WORK])
     assert again.work() == [replace(WORK, seconds=2 * WORK.seconds)]
     again.close()
+
+
+def test_failed_launches_are_counted_by_pool_and_month_and_the_rate_names_its_source(
+    ledger: SqliteLedger,
+) -> None:
+    three(ledger)
+    for number, pool in enumerate((POOL, POOL, OTHER)):
+        at = f"2026-11-30T12:0{number}:00Z"
+        ledger.add_event(Event(f"e/{number}", at, "capacity.short", None, None, "none", {"pool": pool}))
+    (by_pool,) = accounts(ledger, "pool", Terms())
+    (by_month,) = accounts(ledger, "month", Terms())
+    (by_job,) = accounts(ledger, "job", Terms())
+    assert (by_pool["failed_launches"], by_month["failed_launches"], by_job["failed_launches"]) == (
+        2,
+        3,
+        None,
+    )
+    assert by_job["posterior_source"].startswith("own history: 3 reclaims in 24.4 running hours")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -80,3 +81,17 @@ def test_the_refusal_is_set_aside_with_a_reason_only() -> None:
     assert forced(["restarter=requeue is off for this user"]) == {"restarter": "requeue is off for this user"}
     with pytest.raises(UsageError, match="a reason is needed"):
         forced(["restarter"])
+
+
+def test_a_scaling_group_is_a_note_and_no_refusal(practice: Practice) -> None:
+    fleet, job, _ = under(practice, "no")
+    practice.reclaim("n0")
+    told = fleet.cloud_of(fleet.node("n0"))
+    assert told is not None
+    state = dataclasses.replace(told.instance(fleet.node("n0")), group="trainers")
+    practice.cloud.instance = lambda node: state  # type: ignore[method-assign]  # one answer for every node
+    result = run(practice.clock, restore(fleet, RestoreWish(job), "r1", "1", lambda text: None))
+    assert result.epoch == 2
+    assert any(
+        "scaling group trainers starts a new machine itself when n0 ends" in note for note in result.notes
+    )
