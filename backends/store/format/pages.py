@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator
 from itertools import groupby
 from typing import Literal
 
-from blake3 import blake3
-
+from backends.store.beside import DigestBeside
 from backends.store.format.base import BaseStream
 from backends.store.format.extents import ExtentWriter, PackedExtents
 from backends.store.format.hashing import WindowHasher
@@ -59,15 +58,15 @@ class PageCutter:
         """The extents of the whole stream."""
         return self._writer.done()
 
-    def pieces(self, read: Read, hasher: blake3, table: TableWriter | None) -> Iterator[Buffer]:
-        """The frames to store, in order; `hasher` sees every byte, `table` every page's hash.
+    def pieces(self, read: Read, digest: DigestBeside, table: TableWriter | None) -> Iterator[Buffer]:
+        """The frames to store, in order; `digest` sees every byte, `table` every page's hash.
 
         Raises:
             ValueError: the file is shorter than its map says.
         """
         total = self._pagemap.pages * self._size
         hashes = WindowHasher(self._key, self._size, table)
-        windows = _Windows(read, total, hasher, hashes, self._size, self._frame_bytes)
+        windows = _Windows(read, total, digest, hashes, self._size, self._frame_bytes)
         for vaddr, pages in self._pagemap.runs:
             address, left = vaddr, pages
             while left:
@@ -164,11 +163,11 @@ class _Windows:
     """Reads a pages file window by window."""
 
     def __init__(
-        self, read: Read, total: int, hasher: blake3, hashes: WindowHasher, size: int, window: int
+        self, read: Read, total: int, digest: DigestBeside, hashes: WindowHasher, size: int, window: int
     ) -> None:
         self._read = read
         self._total = total  # bytes of the file
-        self._hasher = hasher
+        self._digest = digest
         self._hashes = hashes
         self._size = size
         self._window = window
@@ -189,7 +188,7 @@ class _Windows:
             if not data or len(data) != length:
                 raise ValueError("the pages file is shorter than its map")
             self._offset += length
-            self._hasher.update(data)
+            self._digest.update(data)
             self._hashes.window(data)
             self._data, self._at = memoryview(data), 0
         return min(pages, (len(self._data) - self._at) // self._size)
