@@ -11,7 +11,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 T = TypeVar("T")
 WORTH = 256 << 10  # bytes; less is done at once, since handing it over costs more than it saves
@@ -55,7 +55,7 @@ class Beside:
         self._thread: threading.Thread | None = None
         self._ended = False
 
-    def __enter__(self) -> Beside:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

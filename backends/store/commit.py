@@ -13,6 +13,7 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from backends.clean import clean
 from backends.clock import Clock, format_utc
@@ -35,7 +36,15 @@ from backends.store.fileops import FileOps, RealOps
 from backends.store.fleetkey import VerifyKey
 from backends.store.format.index import Index, PackRef, Stream, encode_index
 from backends.store.format.manifests import list_job, open_manifest, seal_manifest
-from backends.store.format.packs import FRAME_BYTES, PackWriter, ReadBack, check_pack, check_present, first_packs
+from backends.store.format.packs import (
+    FRAME_BYTES,
+    PackWriter,
+    ReadBack,
+    check_pack,
+    check_present,
+    first_packs,
+)
+from backends.store.format.pagehash import NAMES, PageHash, PageHashOption
 from backends.store.format.source import SaveSource, SourceFile, StreamCutter
 from backends.store.format.table import TableWriter
 from backends.store.lineage import read_lineage
@@ -81,8 +90,12 @@ class Committer:
         *,
         open_source: Callable[[Path], FileOps] = RealOps,
         tables: FileOps | None = None,
+        page_hash: PageHashOption = "blake3",
     ) -> None:
-        """`tables` is where this machine keeps page tables; without one every save is a full one."""
+        """`tables` is where this machine keeps page tables; without one every save is a full one.
+
+        `page_hash` is the job's option: how pages are told from the parent's.
+        """
         self._store = store
         self._uid = uid
         self._epoch = epoch
@@ -91,6 +104,7 @@ class Committer:
         self._clock = clock
         self._open_source = open_source
         self._tables = tables
+        self._page_hash = page_hash
 
     def next_seq(self) -> int:
         """The first seq of this epoch under which nothing lies yet, from 1."""
@@ -115,10 +129,16 @@ class Committer:
                     f"checkpoint {identity} of job {self._uid} exists with other content; commit under the next seq"
                 )
             return self._finish(existing, repeated=True)
-        with open_parent(self._store, self._uid, self._epoch, self._key, self._tables) as parent:
-            table = None if self._tables is None else TableWriter(self._tables, self._uid, self._key)
+        wanted = NAMES[self._page_hash]
+        with open_parent(self._store, self._uid, self._epoch, self._key, self._tables, wanted) as parent:
+            page_hash = (
+                PageHash.new(self._key, self._page_hash) if parent is None else parent.base.table.page_hash
+            )
+            table = (
+                None if self._tables is None else TableWriter(self._tables, self._uid, self._key, page_hash)
+            )
             try:
-                written = self._write_data(identity, source, parent, table)
+                written = self._write_data(identity, source, parent, table, page_hash)
                 self._write_manifest(written)
                 done = self._finish(written, repeated=False)
             except BaseException:
@@ -188,7 +208,12 @@ class Committer:
         return content_digest(cutter.streams, source.files, self._key)
 
     def _write_data(
-        self, identity: CheckpointId, source: SaveSource, parent: Parent | None, table: TableWriter | None
+        self,
+        identity: CheckpointId,
+        source: SaveSource,
+        parent: Parent | None,
+        table: TableWriter | None,
+        page_hash: PageHash,
     ) -> _Written:
         """Seal and upload everything but the manifest, reading packs back while others are made."""
         started = self._clock.monotonic()
@@ -203,6 +228,7 @@ class Committer:
                 self._key,
                 lambda: writer.taken,
                 digesting,
+                page_hash=page_hash,
                 base=base,
                 table=table,
             )
@@ -211,9 +237,7 @@ class Committer:
             packs, frames = cutter.slots.tables(
                 writer.refs, writer.frames, None if base is None else base.index
             )
-            encoded = b"".join(
-                encode_index(Index(self._uid, identity, packs, frames, tuple(cutter.streams)))
-            )
+            encoded = b"".join(encode_index(Index(self._uid, identity, packs, frames, tuple(cutter.streams))))
             first = len(writer.frames)
             pieces = (encoded[at : at + FRAME_BYTES] for at in range(0, len(encoded), FRAME_BYTES))
             writer.write("packs", pieces)
@@ -277,10 +301,14 @@ class Committer:
                 pack_s=self._clock.monotonic() - started,
                 clock_offset_s=source.clock_offset_s,
             ),
-            notes={}
-            if parent is None
-            else parent.chain.then(cutter.changed).notes(cutter.changed, cutter.pages),
+            notes=self._notes(cutter, parent),
         )
+
+    def _notes(self, cutter: StreamCutter, parent: Parent | None) -> dict[str, Any]:
+        notes: dict[str, Any] = {} if self._page_hash == "blake3" else {"page_hash": NAMES[self._page_hash]}
+        if parent is not None:
+            notes |= parent.chain.then(cutter.changed).notes(cutter.changed, cutter.pages)
+        return notes
 
     def _write_manifest(self, written: _Written) -> None:
         """Create the manifest; after a silence find out whether it was this one that got there."""

@@ -13,15 +13,17 @@ from backends.clean import clean
 from backends.errors import DamagedError, FullError, StoreError
 from backends.ids import CheckpointId
 from backends.records.manifest import Manifest
+from backends.store.beside import Beside, DigestBeside
 from backends.store.fileops import FileOps, RealOps
 from backends.store.format.extents import ZERO, Extent, spans
 from backends.store.format.index import Frame, Index, Stream, decode_index
 from backends.store.format.manifests import load_full, load_manifest
-from backends.store.format.packs import FrameReader, open_frame
+from backends.store.format.packs import FRAME_BYTES, FrameReader, open_frame
 from backends.store.port import ObjectStore
 from backends.store.sealing import JobKey
 
 Progress = Callable[[int, int], None]  # bytes done, bytes in all
+GATHER_BYTES = 1 << 20  # pieces of at least this size are passed on as they are
 _ZEROS = bytes(1 << 20)
 
 
@@ -75,16 +77,30 @@ class CheckpointReader:
             raise DamagedError(f"checkpoint {own}: index and manifest disagree about its captured files")
 
     def blocks(self, stream: Stream) -> Iterator[bytes | memoryview]:
-        """The bytes of a stream, in order; DamagedError at the end when its digest differs."""
-        hasher = self._key.hasher()
+        """The bytes of a stream, in order; DamagedError at the end when its digest differs.
+
+        The next frames are opened, and the digest is computed, beside what the caller does with the bytes.
+        """
+        with Beside("open frames") as opening, Beside("stream digest") as digesting:
+            digest = DigestBeside(self._key.hasher(), digesting)
+            try:
+                for block in _gathered(self._pieces(stream, opening)):
+                    digest.update(block)
+                    yield block
+            finally:
+                self.frames.forget()
+            if digest.hexdigest() == stream.digest:
+                return
+        raise DamagedError(
+            f"{stream.area}/{clean(stream.name, limit=120)} of checkpoint {self.manifest.id}: its digest differs"
+        )
+
+    def _pieces(self, stream: Stream, opening: Beside) -> Iterator[bytes | memoryview]:
+        upcoming = (extent.frame for extent in stream.extents if extent.frame != ZERO)
         for extent in stream.extents:
-            for block in self._extent(stream, extent):
-                hasher.update(block)
-                yield block
-        if hasher.hexdigest() != stream.digest:
-            raise DamagedError(
-                f"{stream.area}/{clean(stream.name, limit=120)} of checkpoint {self.manifest.id}: its digest differs"
-            )
+            if stream.size > FRAME_BYTES:
+                self.frames.ahead(upcoming, opening)
+            yield from self._extent(stream, extent)
 
     def _extent(self, stream: Stream, extent: Extent) -> Iterator[bytes | memoryview]:
         if extent.frame == ZERO:
@@ -106,6 +122,23 @@ class CheckpointReader:
 def _manifest(store: ObjectStore, uid: str, checkpoint: CheckpointId, key: JobKey) -> Manifest:
     found = load_manifest(store, uid, checkpoint, key)
     return found if found.parent is None else load_full(store, uid, found, key) or found
+
+
+def _gathered(pieces: Iterator[bytes | memoryview]) -> Iterator[bytes | memoryview]:
+    """The same bytes with small pieces put together: a scattered image comes in runs of a few pages."""
+    small: list[bytes | memoryview] = []
+    size = 0
+    for piece in pieces:
+        if len(piece) < GATHER_BYTES:
+            small.append(piece)
+            size += len(piece)
+        if size and (len(piece) >= GATHER_BYTES or size >= GATHER_BYTES):
+            yield small[0] if len(small) == 1 else b"".join(small)
+            small, size = [], 0
+        if len(piece) >= GATHER_BYTES:
+            yield piece
+    if size:
+        yield small[0] if len(small) == 1 else b"".join(small)
 
 
 def _zeros(length: int) -> Iterator[bytes]:

@@ -59,8 +59,7 @@ class FileOps(Protocol):
         ...
 
     def forget(self, handle: int) -> None:
-        """Drop the file's clean pages from the page cache, so that the next read comes from the disk; begin to write
-        the others."""
+        """Drop the file's clean pages from the cache, so that the next read comes from the disk; begin to write others."""
         ...
 
     def close(self, handle: int) -> None:

@@ -211,18 +211,36 @@ class FrameReader:
         self._index = index
         self._keys = keys
         self._kept: dict[int, bytes] = {}  # the last used at the end
+        self._under_way: dict[int, Task[bytes]] = {}
 
     def plain(self, place: int) -> bytes:
         """Plaintext of the frame at `place` of the index's table; DamagedError naming pack and reason."""
         plain = self._kept.pop(place, None)
         if plain is None:
-            frame = self._index.frames[place]
-            pack = self._index.packs[frame.pack]
-            plain = open_frame(self._store, self._index.uid, pack.name, frame, self._keys)
+            task = self._under_way.pop(place, None)
+            plain = self._open(place) if task is None else task.wait()
             if len(self._kept) >= KEPT_FRAMES:
                 del self._kept[next(iter(self._kept))]
         self._kept[place] = plain
         return plain
+
+    def ahead(self, places: Iterator[int], opening: Beside) -> None:
+        """Open frames that will be asked for, in the order of `places`, until enough are under way."""
+        while len(self._under_way) < FRAMES_AHEAD:
+            place = next(places, None)
+            if place is None:
+                return
+            if place not in self._kept and place not in self._under_way:
+                self._under_way[place] = opening.call(lambda place=place: self._open(place))  # type: ignore[misc]
+
+    def forget(self) -> None:
+        """What was opened ahead is not wanted any more."""
+        self._under_way.clear()
+
+    def _open(self, place: int) -> bytes:
+        frame = self._index.frames[place]
+        pack = self._index.packs[frame.pack]
+        return open_frame(self._store, self._index.uid, pack.name, frame, self._keys)
 
 
 def open_frame(

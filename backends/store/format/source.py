@@ -17,6 +17,7 @@ from backends.store.format.base import Base
 from backends.store.format.extents import Extent, PackedExtents, pack_extents
 from backends.store.format.index import Area, Stream
 from backends.store.format.packs import FRAME_BYTES
+from backends.store.format.pagehash import PageHash
 from backends.store.format.pagemap import Pagemap, PagemapError, read_pagemap
 from backends.store.format.pages import PageCutter
 from backends.store.format.slots import Slots
@@ -67,13 +68,14 @@ class StreamCutter:
         frames: Callable[[], int],
         digesting: Beside,
         *,
+        page_hash: PageHash | None = None,
         base: Base | None = None,
         table: TableWriter | None = None,
     ) -> None:
-        """`frames` tells how many frames have been made so far: the number of the next piece's frame. Streams'
-        digests are computed by `digesting`.
+        """`frames` tells how many frames have been made so far: the number of the next piece's frame.
 
-        Pages that `base` holds are not read out again but referred to; `table` takes the hashes of all pages.
+        Streams' digests are computed by `digesting`. Pages that `base` holds are not read out again but referred to;
+        `page_hash` is that of `base`, where there is one. `table` takes the hashes of all pages.
         """
         self.streams: list[Stream] = []
         self.slots = Slots(frames)
@@ -81,6 +83,7 @@ class StreamCutter:
         self._ops = ops
         self._key = key
         self._digesting = digesting
+        self._hash = page_hash or PageHash(key)
         self._base = base
         self._table = table
 
@@ -157,7 +160,7 @@ class StreamCutter:
         """A pages file: only what is neither zeros nor held by the base."""
         digest = self._digest()
         base = None if self._base is None else self._base.stream(map_name, page_size)
-        cutter = PageCutter(pagemap, page_size, self._key, self.slots, base, FRAME_BYTES)
+        cutter = PageCutter(pagemap, page_size, self._hash, self.slots, base, FRAME_BYTES)
         if self._table is not None:
             self._table.stream(name, map_name, page_size, FRAME_BYTES // page_size)
         yield from cutter.pieces(
