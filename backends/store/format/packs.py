@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 from backends.errors import DamagedError, NotFoundError, StoreError
@@ -107,7 +108,7 @@ class PackWriter:
             if len(piece) < WORTH and not under_way:
                 yield self._seal(number, piece)
                 continue
-            under_way.append(sealing.call(lambda piece=piece, number=number: self._seal(number, piece)))  # type: ignore[misc]
+            under_way.append(sealing.call(partial(self._seal, number, piece)))
             if len(under_way) > FRAMES_AHEAD:
                 yield under_way.popleft().wait()
         while under_way:
@@ -231,7 +232,7 @@ class FrameReader:
             if place is None:
                 return
             if place not in self._kept and place not in self._under_way:
-                self._under_way[place] = opening.call(lambda place=place: self._open(place))  # type: ignore[misc]
+                self._under_way[place] = opening.call(partial(self._open, place))
 
     def forget(self) -> None:
         """What was opened ahead is not wanted any more."""

@@ -13,12 +13,13 @@ from backends.errors import StoreError
 from backends.records.manifest import check_stream_name
 from backends.store.beside import Beside, DigestBeside
 from backends.store.fileops import FileOps, opened, read_all
+from backends.store.format import unchanged
 from backends.store.format.base import Base
 from backends.store.format.extents import Extent, PackedExtents, pack_extents
 from backends.store.format.index import Area, Stream
 from backends.store.format.packs import FRAME_BYTES
 from backends.store.format.pagehash import PageHash
-from backends.store.format.pagemap import Pagemap, PagemapError, read_pagemap
+from backends.store.format.pagemap import SMALLEST_PAGE, Pagemap, PagemapError, read_pagemap
 from backends.store.format.pages import PageCutter
 from backends.store.format.slots import Slots
 from backends.store.format.table import TableWriter
@@ -79,7 +80,9 @@ class StreamCutter:
         """
         self.streams: list[Stream] = []
         self.slots = Slots(frames)
-        self.pages = self.changed = 0  # pages of pages files; those of them that are stored
+        self.pages = self.changed = (
+            0  # pages that might be the base's, large files' too; those that are stored
+        )
         self._ops = ops
         self._key = key
         self._digesting = digesting
@@ -141,6 +144,28 @@ class StreamCutter:
             yield from self._plain(area, name, handle)
 
     def _plain(self, area: Area, name: str, handle: int) -> Iterator[Buffer]:
+        """A file without pages: all of it, or a reference where the base holds the same bytes."""
+        found = self._ops.stat(f"{area}/{name}")
+        size = 0 if found is None else found.size
+        large = size >= unchanged.REFER_BYTES
+        known = (
+            unchanged.find(self._base, self._ops, handle, size, self._key)
+            if large and self._base is not None
+            else None
+        )
+        if known is None:
+            yield from self._whole(area, name, handle)
+        else:
+            extents = unchanged.referring(known, self.slots.parent)
+            self.streams.append(Stream(area, name, size, known.digest, extents))
+        stream = self.streams[-1]
+        if large:
+            self.pages += stream.size // SMALLEST_PAGE
+            self.changed += 0 if known is not None else stream.size // SMALLEST_PAGE
+            if self._table is not None:
+                self._table.sample(stream.digest, unchanged.sample(self._ops, handle, stream.size, self._key))
+
+    def _whole(self, area: Area, name: str, handle: int) -> Iterator[Buffer]:
         digest = self._digest()
         extents = []
         offset = 0

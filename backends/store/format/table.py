@@ -57,6 +57,7 @@ class _Described:
     streams: tuple[tuple[Any, ...], ...]
     hash: str = BLAKE3
     seed: str = ""
+    samples: tuple[tuple[str, str], ...] = ()
 
 
 class TableWriter:
@@ -68,6 +69,7 @@ class TableWriter:
         self._uid = check_uid(uid)
         self._hasher = key.hasher()
         self._streams: list[list[Any]] = []
+        self._samples: list[list[str]] = []
         self._handle: int | None = None
         with contextlib.suppress(OSError):
             self._unlink()
@@ -80,6 +82,10 @@ class TableWriter:
     def stream(self, name: str, map_name: str, page_size: int, window: int) -> None:
         """The windows that follow are of this pages file, `window` pages each."""
         self._streams.append([name, map_name, page_size, 0, window])
+
+    def sample(self, digest: str, sample: str) -> None:
+        """What a file without pages looks like (`unchanged`)."""
+        self._samples.append([digest, sample])
 
     def add(self, hashes: bytes, blocks: bytes) -> None:
         """The next window: hashes of its pages, and of its blocks by their first page divided by four (zeros: none)."""
@@ -98,6 +104,7 @@ class TableWriter:
                 "streams": self._streams,
                 "hash": self._hash.name,
                 "seed": self._hash.seed,
+                "samples": self._samples,
             }
         )
         self._hasher.update(described)
@@ -142,6 +149,7 @@ class PageTable:
         self._handle = handle
         self.checkpoint = CheckpointId.parse(described.checkpoint)
         self.content = described.content  # content digest of the save it belongs to
+        self.samples = dict(described.samples)  # of files without pages, by their digests
         self.streams: dict[str, TableStream] = {}  # by the name of the memory map
         first = 0
         for name, map_name, page_size, pages, window in described.streams:
