@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from backends.clean import clean
-from backends.errors import DamagedError, FullError, StoreError
+from backends.errors import DamagedError, FullError, NotFoundError, StoreError
 from backends.ids import CheckpointId
 from backends.records.manifest import Manifest
 from backends.store.beside import Beside, DigestBeside
@@ -60,6 +60,19 @@ class CheckpointReader:
         self.index: Index = decode_index(encoded, uid, checkpoint, parent)
         self._check_against_manifest()
         self.frames = FrameReader(store, self.index, keys)
+
+    @classmethod
+    def by_parent(
+        cls, store: ObjectStore, uid: str, checkpoint: CheckpointId, key: JobKey
+    ) -> CheckpointReader | None:
+        """The same bytes as they were saved, with the parent's, where a synthetic full stands; None where none does.
+
+        For readers that found the full damaged. Raises what the constructor raises.
+        """
+        found = load_manifest(store, uid, checkpoint, key)
+        if found.parent is None or load_full(store, uid, found, key) is None:
+            return None
+        return cls(store, uid, checkpoint, key, found)
 
     def _check_against_manifest(self) -> None:
         """The index and the manifest must speak of the same packs and files."""
@@ -167,7 +180,7 @@ def fetch(
         DamagedError: naming the object and what is wrong with it; the directory must not be used.
         FullError: the target disk cannot take it.
     """
-    reader = CheckpointReader(store, uid, checkpoint, key)
+    reader = _Readers(store, uid, checkpoint, key)
     target = ops if ops is not None else RealOps(into)
     try:
         _write_streams(reader, target, progress or (lambda done, total: None))
@@ -178,7 +191,32 @@ def fetch(
     return reader.manifest
 
 
-def _write_streams(reader: CheckpointReader, target: FileOps, progress: Progress) -> None:
+class _Readers:
+    """A checkpoint's reader, and once its synthetic full proves damaged the one that goes by the parent."""
+
+    def __init__(self, store: ObjectStore, uid: str, checkpoint: CheckpointId, key: JobKey) -> None:
+        self._by_parent = lambda: CheckpointReader.by_parent(store, uid, checkpoint, key)
+        self._tried = False
+        try:
+            self.now = CheckpointReader(store, uid, checkpoint, key)
+        except (DamagedError, NotFoundError) as error:
+            self.turn(error)
+
+    @property
+    def manifest(self) -> Manifest:
+        """The one read by."""
+        return self.now.manifest
+
+    def turn(self, error: StoreError) -> None:
+        """Go by the parent from now on; raises `error` where that is no other way, or was tried."""
+        found = None if self._tried else self._by_parent()
+        self._tried = True
+        if found is None:
+            raise error
+        self.now = found
+
+
+def _write_streams(reader: _Readers, target: FileOps, progress: Progress) -> None:
     total = reader.manifest.size_bytes
     made: set[str] = set()
     if target.stat("") is None:
@@ -191,17 +229,33 @@ def _write_streams(reader: CheckpointReader, target: FileOps, progress: Progress
         _make(target, area, made)
     done = 0
     progress(done, total)
-    for stream in reader.index.streams:
-        path = f"{stream.area}/{stream.name}"
+    for area, name in [(stream.area, stream.name) for stream in reader.now.index.streams]:
+        path = f"{area}/{name}"
         _make(target, path.rpartition("/")[0], made)
-        handle = target.create(path)
         try:
-            for block in reader.blocks(stream):
-                target.write(handle, block)
-                done += len(block)
-                progress(done, total)
-        finally:
-            target.close(handle)
+            done = _write_stream(reader.now, path, target, done, lambda now: progress(now, total))
+        except (DamagedError, NotFoundError) as error:
+            reader.turn(error)
+            target.unlink(path)
+            done = _write_stream(reader.now, path, target, done, lambda now: progress(now, total))
+
+
+def _write_stream(
+    reader: CheckpointReader, path: str, target: FileOps, done: int, progress: Callable[[int], None]
+) -> int:
+    """Write one file; returns the bytes done in all."""
+    stream = next((s for s in reader.index.streams if f"{s.area}/{s.name}" == path), None)
+    if stream is None:
+        raise DamagedError(f"checkpoint {reader.manifest.id}: {clean(path, limit=120)} is not in its index")
+    handle = target.create(path)
+    try:
+        for block in reader.blocks(stream):
+            target.write(handle, block)
+            done += len(block)
+            progress(done)
+    finally:
+        target.close(handle)
+    return done
 
 
 def _make(target: FileOps, directory: str, made: set[str]) -> None:
