@@ -195,7 +195,7 @@ class _Readers:
     """A checkpoint's reader, and once its synthetic full proves damaged the one that goes by the parent."""
 
     def __init__(self, store: ObjectStore, uid: str, checkpoint: CheckpointId, key: JobKey) -> None:
-        self._by_parent = lambda: CheckpointReader.by_parent(store, uid, checkpoint, key)
+        self._what = (store, uid, checkpoint, key)
         self._tried = False
         try:
             self.now = CheckpointReader(store, uid, checkpoint, key)
@@ -209,7 +209,7 @@ class _Readers:
 
     def turn(self, error: StoreError) -> None:
         """Go by the parent from now on; raises `error` where that is no other way, or was tried."""
-        found = None if self._tried else self._by_parent()
+        found = None if self._tried else CheckpointReader.by_parent(*self._what)
         self._tried = True
         if found is None:
             raise error
