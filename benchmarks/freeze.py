@@ -118,15 +118,47 @@ def ours(engine: CriuEngine, job: Victim, where: Path, files: tuple[str, ...] = 
     return job.gap_s()
 
 
-def find_tool() -> CriuTool:
+def find_tool() -> CriuTool | None:
     """CRIU of the cache, else this machine's own."""
     candidates = [Path("/usr/sbin/criu")]
     with contextlib.suppress(ReprieveError):
         candidates.insert(0, criu_closure(base("CACHE")).root)
-    tool = find_criu(candidates)
+    return find_criu(candidates)
+
+
+def freezable() -> bool:
+    """Whether this machine can measure it."""
+    return os.geteuid() == 0 and find_tool() is not None
+
+
+def freezes(mib: int) -> dict[str, float]:
+    """Median gaps in seconds of a job with `mib` of memory: bare CRIU, ours, ours with declared files."""
+    tool = find_tool()
     if tool is None:
         raise SystemExit("freeze: no CRIU on this machine or in the cache")
-    return tool
+    found: dict[str, list[float]] = {"bare_s": [], "ours_s": [], "ours_with_files_s": []}
+    with TemporaryDirectory(prefix="bench.") as name:
+        home = Path(name)
+        declared = home / "declared"
+        declared.write_bytes(os.urandom(DECLARED_MIB << 20))
+        engine = CriuEngine(tool, home / "run", SystemClock())
+        job = Victim(home, mib)
+        ways: dict[str, Callable[[], float]] = {
+            "bare_s": lambda: bare(tool, job, home / "save"),
+            "ours_s": lambda: ours(engine, job, home / "save"),
+            "ours_with_files_s": lambda: ours(engine, job, home / "save", (str(declared),)),
+        }
+        try:
+            for turn in range(REPEATS + 1):
+                for label, measure in ways.items():
+                    os.sync()
+                    gap = measure()
+                    shutil.rmtree(home / "save")
+                    if turn:  # the first one warms up
+                        found[label].append(gap)
+        finally:
+            job.end()
+    return {label: round(statistics.median(gaps), 4) for label, gaps in found.items()}
 
 
 def main() -> None:
@@ -135,30 +167,9 @@ def main() -> None:
         raise SystemExit("freeze: CRIU needs root")
     arguments = sys.argv[1:]
     mib = int(arguments[arguments.index("--mib") + 1]) if "--mib" in arguments else 256
-    tool = find_tool()
-    found: dict[str, list[float]] = {"bare_s": [], "ours_s": [], "ours_with_files_s": []}
-    with TemporaryDirectory(prefix="bench.") as name:
-        home = Path(name)
-        declared = home / "declared"
-        declared.write_bytes(os.urandom(DECLARED_MIB << 20))
-        engine = CriuEngine(tool, home / "run", SystemClock())
-        job = Victim(home, mib)
-        try:
-            for turn in range(REPEATS):
-                for label, measure in (
-                    ("bare_s", lambda: bare(tool, job, home / "save")),
-                    ("ours_s", lambda: ours(engine, job, home / "save")),
-                    ("ours_with_files_s", lambda: ours(engine, job, home / "save", (str(declared),))),
-                ):
-                    gap = measure()
-                    shutil.rmtree(home / "save")
-                    if turn:  # the first one warms up
-                        found[label].append(gap)
-        finally:
-            job.end()
-    middle = {label: statistics.median(gaps) for label, gaps in found.items()}
-    figures = {"memory_mib": float(mib), "declared_files_mib": float(DECLARED_MIB), **middle}
-    report("freeze", figures, {"freeze_over_bare_criu": ratio(middle["ours_s"] / middle["bare_s"], 1.1)})
+    found = freezes(mib)
+    figures = {"memory_mib": float(mib), "declared_files_mib": float(DECLARED_MIB), **found}
+    report("freeze", figures, {"freeze_over_bare_criu": ratio(found["ours_s"] / found["bare_s"], 1.1)})
 
 
 if __name__ == "__main__":
