@@ -1,7 +1,8 @@
 """A checkpoint's way to the store and back against cp, restic, borg and casync: `python -m benchmarks.checkpoint [--mib N]`.
 
 Everything happens in one directory of one disk (`TMPDIR`), in one run, the peers' second save beside ours. Ours syncs and reads
-back what it wrote before it says "saved"; of the peers only cp is made to sync. Peers that are absent are named.
+back what it wrote before it says "saved"; of the peers only cp is made to sync. Before each step the disk is brought to rest.
+Three ways of ours: sealed, unsealed (for comparison only), and unsealed with `page_hash = "xxh3"`. Peers that are absent are named.
 """
 
 from __future__ import annotations
@@ -27,13 +28,16 @@ from backends.store.fetch import fetch
 from backends.store.fileops import RealOps
 from backends.store.files import FileStore
 from backends.store.fleetkey import FleetKey
+from backends.store.format.pagehash import PageHashOption
 from backends.store.sealing import CODEC_NONE, TAG_BYTES, Buffer, DataKey, JobKey
 from backends.store.takeover import Taker, begin
 from benchmarks.common import ratio, report
+from benchmarks.freeze import freezable, freezes
 from benchmarks.images import CHANGES, DATA, PAGE, changed, content, first_image, remove, source
-from benchmarks.peers import TOOLS, Cost, Peer, copy, copy_synced, here
+from benchmarks.peers import TOOLS, Cost, Peer, copy, copy_synced, here, settle
 
 UID = "abcdefghij0123456789"
+WAYS = ("sealed", "unsealed", "unsealed_xxh3")
 REPEATS = 3
 GIB = 1 << 30
 USD_PER_GIB_MONTH = 0.023  # S3 standard, us-east-1
@@ -43,8 +47,9 @@ KEPT = 3  # checkpoints that retention keeps by default
 class Ours:
     """One job's store, with the node's page table."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, page_hash: PageHashOption = "blake3") -> None:
         self.home = home
+        self._page_hash: PageHashOption = page_hash
         (home / "tables").mkdir(parents=True)
         self._store = FileStore(home / "store")
         self._key, self._fleet, self._clock = JobKey.new(), FleetKey.new(), SystemClock()
@@ -62,15 +67,11 @@ class Ours:
             self._fleet.verify_key,
             self._clock,
             tables=RealOps(self.home / "tables"),
+            page_hash=self._page_hash,
         )
         found: list[Committed] = []
         cost = timed(lambda: found.append(committer.commit(self._seq, source(directory))))
         return Cost(cost.wall_s, cost.cpu_s, found[0].stored_bytes), found[0]
-
-    def forget(self) -> None:
-        """Lose the page table: the next save is a full one."""
-        remove(self.home / "tables")
-        (self.home / "tables").mkdir()
 
     def restore(self, into: Path) -> Cost:
         """The last save."""
@@ -78,7 +79,8 @@ class Ours:
 
 
 def timed(call: Callable[[], object]) -> Cost:
-    """What a call in this process takes."""
+    """What a call in this process takes, all its threads together."""
+    settle()
     cpu, begun = time.process_time(), time.perf_counter()
     call()
     return Cost(time.perf_counter() - begun, time.process_time() - cpu)
@@ -98,6 +100,16 @@ def unsealed() -> ExitStack:
     stack.enter_context(patch.object(DataKey, "seal", seal))
     stack.enter_context(patch.object(DataKey, "open", unseal))
     return stack
+
+
+def way(label: str) -> ExitStack:
+    """What holds while ours is measured in one of the ways."""
+    return ExitStack() if label == "sealed" else unsealed()
+
+
+def page_hash_of(label: str) -> PageHashOption:
+    """The job's option in one of the ways."""
+    return "xxh3" if label.endswith("xxh3") else "blake3"
 
 
 def middle(costs: list[Cost]) -> Cost:
@@ -142,9 +154,9 @@ class Run:
         for turn in range(REPEATS):
             add("cp_sync", copy_synced(self.home / "one", self.home / "copy"))
             add("cp", copy(self.home / "one", self.home / "copy2"))
-            for label in ("sealed", "unsealed"):
-                with unsealed() if label == "unsealed" else ExitStack():
-                    ours = Ours(self.home / f"{label}{turn}")
+            for label in WAYS:
+                with way(label):
+                    ours = Ours(self.home / f"{label}{turn}", page_hash_of(label))
                     add(f"first_{label}", ours.save(self.home / "one")[0])
                     add(f"restore_{label}", ours.restore(self.home / "back"))
                 for path in (ours.home, self.home / "back"):
@@ -152,9 +164,9 @@ class Run:
             for path in (self.home / "copy", self.home / "copy2"):
                 remove(path)
         found = {name: self.note(name, middle(each)) for name, each in costs.items()}
-        self.rate(
-            "first_unsealed_over_cp_sync", found["first_unsealed"].wall_s / found["cp_sync"].wall_s, 1.4
-        )
+        for label in WAYS[1:]:
+            times = found[f"first_{label}"].wall_s / found["cp_sync"].wall_s
+            self.rate(f"first_{label}_over_cp_sync", times, 1.4)
         self.rate("restore_unsealed_over_cp", found["restore_unsealed"].wall_s / found["cp"].wall_s, 1.3)
         self.rate("restore_sealed_over_cp", found["restore_sealed"].wall_s / found["cp"].wall_s, 2.5)
 
@@ -163,11 +175,11 @@ class Run:
         image, differ = changed(self._image, self.kind, change, self._rng)
         remove(self.home / "two")
         image.write(self.home / "two")
-        costs: dict[str, list[Cost]] = {"sealed": [], "unsealed": []}
+        costs: dict[str, list[Cost]] = {label: [] for label in WAYS}
         for turn in range(REPEATS):
             for label, found in costs.items():
-                with unsealed() if label == "unsealed" else ExitStack():
-                    ours = Ours(self.home / f"{label}{turn}")
+                with way(label):
+                    ours = Ours(self.home / f"{label}{turn}", page_hash_of(label))
                     ours.save(self.home / "one")
                     cost, committed = ours.save(self.home / "two")
                     assert committed.manifest.parent == "1.1"
@@ -182,8 +194,9 @@ class Run:
             self.note(f"{change}.{name}_restore", peer.restore(self.home / "back"))
             target = {"restic": 20.0, "borg": 5.0}.get(name)
             if target is not None:
-                times = cost.wall_s / mine["unsealed"].wall_s
-                self.rate(f"{change}.{name}_over_unsealed", times, target, higher=True)
+                for label in WAYS[1:]:
+                    times = cost.wall_s / mine[label].wall_s
+                    self.rate(f"{change}.{name}_over_{label}", times, target, higher=True)
             for path in (self.home / name, self.home / "back"):
                 remove(path)
 
@@ -195,7 +208,14 @@ class Run:
         ours = Ours(self.home / "all")
         ours.save(self.home / "one")
         cost, _ = ours.save(self.home / "two")
-        self.note("all_changed.second_sealed", cost)
+        self.note("all_changed.upload_sealed", cost)
+        if freezable():
+            self.figures |= {
+                f"{self.kind}.all_changed.freeze_{name}": value
+                for name, value in freezes(self.pages * PAGE >> 20).items()
+            }
+        else:
+            print("the freeze is left out: it needs root and CRIU", file=sys.stderr)
         per_day = cost.stored_bytes * 24 * 6
         self.figures["float32.all_changed_gib_per_day_each_10_min"] = round(per_day / GIB, 2)
         self.figures["float32.all_changed_usd_per_month_kept"] = round(
@@ -259,7 +279,7 @@ def main() -> None:
     for name in TOOLS:
         if name not in here():
             print(f"{name} is not on this machine: its ratios are left out", file=sys.stderr)
-    report("checkpoint", figures, ratios, ("blake3", "cryptography"))
+    report("checkpoint", figures, ratios, ("blake3", "cryptography", "xxhash"))
 
 
 if __name__ == "__main__":

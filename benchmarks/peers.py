@@ -80,6 +80,7 @@ class Peer:
         return self._run(argv, into)
 
     def _run(self, argv: list[str], where: Path) -> Cost:
+        settle()
         before, begun = _children_s(), time.perf_counter()
         subprocess.run(
             argv, cwd=where, env=self._environment, check=True, stdin=subprocess.DEVNULL, capture_output=True
@@ -92,8 +93,14 @@ def here() -> list[str]:
     return [name for name in TOOLS if shutil.which(name) is not None]
 
 
+def settle() -> None:
+    """Bring what earlier steps left in the page cache to the disk, so that no step pays for another."""
+    os.sync()
+
+
 def copy_synced(source: Path, target: Path) -> Cost:
     """`cp` of a directory, then fsync of what it wrote."""
+    settle()
     before, begun = _children_s() + time.process_time(), time.perf_counter()
     subprocess.run(["cp", "-r", str(source), str(target)], check=True)
     for path in (*target.rglob("*"), target):
@@ -106,6 +113,7 @@ def copy_synced(source: Path, target: Path) -> Cost:
 
 def copy(source: Path, target: Path) -> Cost:
     """`cp` of a directory."""
+    settle()
     before, begun = _children_s(), time.perf_counter()
     subprocess.run(["cp", "-r", str(source), str(target)], check=True)
     return Cost(time.perf_counter() - begun, _children_s() - before)

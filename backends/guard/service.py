@@ -189,7 +189,7 @@ class Guard:
             "pid": os.getpid(),
             "contacts": contacts,
         }
-        durable.write(self.tools.layout.heartbeat, document)
+        durable.write(self.tools.layout.heartbeat, document, synced=False)
 
     def _keep_watchdog(self, now: float) -> None:
         if now - self._watched_at < WATCHDOG_S:

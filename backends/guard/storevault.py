@@ -21,6 +21,7 @@ from backends.store.commit import Committed, Committer, SaveSource, SourceFile
 from backends.store.fetch import fetch
 from backends.store.fileops import FileOps, RealOps
 from backends.store.fleetkey import VerifyKey
+from backends.store.format.pagehash import PageHashOption
 from backends.store.format.table import drop_table, promote_table
 from backends.store.full import make_full
 from backends.store.lease import Lease, write_lease
@@ -69,7 +70,7 @@ class StoreVault:
             self._turn += 1
             self._due = None
         self._own_lineage(epoch)
-        committer = self._committer(epoch)
+        committer = self._committer(epoch, shipment.job.page_hash)
         source = self._source(shipment)
         seq = committer.next_seq()
         for _ in range(SEQ_TRIES):
@@ -204,9 +205,16 @@ class StoreVault:
     def _lineage(self) -> Lineage:
         return read_lineage(self._store, self._job.uid, self._verify_key)
 
-    def _committer(self, epoch: int) -> Committer:
+    def _committer(self, epoch: int, page_hash: PageHashOption = "blake3") -> Committer:
         return Committer(
-            self._store, self._job.uid, epoch, self._key, self._verify_key, self._clock, tables=self._tables
+            self._store,
+            self._job.uid,
+            epoch,
+            self._key,
+            self._verify_key,
+            self._clock,
+            tables=self._tables,
+            page_hash=page_hash,
         )
 
 

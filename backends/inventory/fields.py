@@ -76,6 +76,7 @@ JOB_KEYS: dict[str, Key] = {
     "signal": Key("signal", values.text),
     "marker": Key("marker", values.text),
     "resume": Key("resume", values.argv, list),
+    "page_hash": Key("page_hash", values.text),
     "rollback": Key("rollback", values.boolean),
     "accept_unproven": Key("accept_unproven", values.boolean),
     "paused": Key("paused", values.boolean),

@@ -1,6 +1,6 @@
 """The node bundle: everything a guard needs in one archive, named by its SHA-256, the same bytes for the same input.
 
-python/     planner, backends (without what only a console uses), blake3, cryptography, _cffi_backend
+python/     planner, backends (without what only a console uses), blake3, xxhash, cryptography, _cffi_backend
 criu/       a relocatable CRIU, where one was given
 bundle.json what is inside
 """

@@ -23,9 +23,9 @@ from backends.xdg import private
 # `nvidia-ml-py` is the module pynvml, pure Python: nodes with GPUs read them by it.
 # `cffi` for `_cffi_backend` alone, which cryptography's extension loads; `obstore` for s3://, gs:// and az://: always,
 # because a job with such a store may come to a node long after its installation.
-DISTRIBUTIONS = ("blake3", "cffi", "cryptography", "nvidia-ml-py", "obstore", "zstandard")
+DISTRIBUTIONS = ("blake3", "cffi", "cryptography", "nvidia-ml-py", "obstore", "xxhash", "zstandard")
 _WANTED = re.compile(
-    r"(blake3/|cryptography/|obstore/[^/]+\.(py|so)$|zstandard/(__init__\.py|backend_c[^/]*\.so)$|_cffi_backend[^/]*\.so$|pynvml\.py$|[^/]+\.dist-info/(METADATA$|WHEEL$|licenses/|LICENSE))"
+    r"(blake3/|cryptography/|obstore/[^/]+\.(py|so)$|xxhash/(__init__\.py|version\.py|_xxhash[^/]*\.so)$|zstandard/(__init__\.py|backend_c[^/]*\.so)$|_cffi_backend[^/]*\.so$|pynvml\.py$|[^/]+\.dist-info/(METADATA$|WHEEL$|licenses/|LICENSE))"
 )
 _GLIBC_TAG = re.compile(r"manylinux_(\d+)_(\d+)_(\w+)$")
 _LEGACY = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 17)}

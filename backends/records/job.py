@@ -76,6 +76,9 @@ class Job:
     signal: str = "USR1"  # engine `signal`: what asks the program to save; `none`: its own schedule
     marker: str | None = None  # engine `signal`: glob whose newest complete match is the save
     resume: tuple[str, ...] = ()  # engine `signal`: argv that continues from the newest save
+    page_hash: Literal["blake3", "xxh3"] = (
+        "blake3"  # what tells a changed page; xxh3 is faster, and no secure hash
+    )
     rollback: bool = False  # roll back files on network file systems too
     accept_unproven: bool = False  # `auto` may pick an engine that was not proven on this driver and GPU
     paused: bool = False  # protection suspended by the operator

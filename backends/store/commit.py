@@ -13,6 +13,7 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from backends.clean import clean
 from backends.clock import Clock, format_utc
@@ -29,12 +30,21 @@ from backends.ids import CheckpointId, new_nonce
 from backends.records.manifest import FORMAT, FileEntry, IndexFrame, Manifest, Timings
 from backends.records.strict import canonical
 from backends.store import layout
+from backends.store.beside import Beside
 from backends.store.fetch import CheckpointReader
 from backends.store.fileops import FileOps, RealOps
 from backends.store.fleetkey import VerifyKey
 from backends.store.format.index import Index, PackRef, Stream, encode_index
 from backends.store.format.manifests import list_job, open_manifest, seal_manifest
-from backends.store.format.packs import FRAME_BYTES, PackWriter, check_pack, check_present, first_packs
+from backends.store.format.packs import (
+    FRAME_BYTES,
+    PackWriter,
+    ReadBack,
+    check_pack,
+    check_present,
+    first_packs,
+)
+from backends.store.format.pagehash import NAMES, PageHash, PageHashOption
 from backends.store.format.source import SaveSource, SourceFile, StreamCutter
 from backends.store.format.table import TableWriter
 from backends.store.lineage import read_lineage
@@ -63,6 +73,7 @@ class _Written:
     manifest: Manifest
     data: bytes  # the object's bytes
     packs: tuple[PackRef, ...] | None = None  # those its index names; None: not known without reading it
+    read_back: frozenset[str] = frozenset()  # own packs that were read back from the store already
 
 
 class Committer:
@@ -79,8 +90,12 @@ class Committer:
         *,
         open_source: Callable[[Path], FileOps] = RealOps,
         tables: FileOps | None = None,
+        page_hash: PageHashOption = "blake3",
     ) -> None:
-        """`tables` is where this machine keeps page tables; without one every save is a full one."""
+        """`tables` is where this machine keeps page tables; without one every save is a full one.
+
+        `page_hash` is the job's option: how pages are told from the parent's.
+        """
         self._store = store
         self._uid = uid
         self._epoch = epoch
@@ -89,6 +104,7 @@ class Committer:
         self._clock = clock
         self._open_source = open_source
         self._tables = tables
+        self._page_hash = page_hash
 
     def next_seq(self) -> int:
         """The first seq of this epoch under which nothing lies yet, from 1."""
@@ -113,10 +129,16 @@ class Committer:
                     f"checkpoint {identity} of job {self._uid} exists with other content; commit under the next seq"
                 )
             return self._finish(existing, repeated=True)
-        with open_parent(self._store, self._uid, self._epoch, self._key, self._tables) as parent:
-            table = None if self._tables is None else TableWriter(self._tables, self._uid, self._key)
+        wanted = NAMES[self._page_hash]
+        with open_parent(self._store, self._uid, self._epoch, self._key, self._tables, wanted) as parent:
+            page_hash = (
+                PageHash.new(self._key, self._page_hash) if parent is None else parent.base.table.page_hash
+            )
+            table = (
+                None if self._tables is None else TableWriter(self._tables, self._uid, self._key, page_hash)
+            )
             try:
-                written = self._seal(*self._write_data(identity, source, parent, table))
+                written = self._write_data(identity, source, parent, table, page_hash)
                 self._write_manifest(written)
                 done = self._finish(written, repeated=False)
             except BaseException:
@@ -167,9 +189,9 @@ class Committer:
             self._store.create(key, data)
         return _Written(open_manifest(data, self._uid, identity, self._key), data)
 
-    def _seal(self, manifest: Manifest, packs: tuple[PackRef, ...]) -> _Written:
+    def _seal(self, manifest: Manifest, packs: tuple[PackRef, ...], read_back: frozenset[str]) -> _Written:
         try:
-            return _Written(manifest, seal_manifest(manifest, self._key), packs)
+            return _Written(manifest, seal_manifest(manifest, self._key), packs, read_back)
         except (ValueError, TypeError) as error:
             raise StoreError(
                 f"manifest of checkpoint {manifest.id}: {clean(error)}; the save is given up"
@@ -177,34 +199,59 @@ class Committer:
 
     def _content_of(self, source: SaveSource) -> str:
         """The source's content digest without writing anything."""
-        cutter = StreamCutter(self._open_source(source.directory), self._key, lambda: 0)
-        for _ in cutter.images():
-            pass
-        for _ in cutter.files(source.files):
-            pass
+        with Beside("stream digest") as digesting:
+            cutter = StreamCutter(self._open_source(source.directory), self._key, lambda: 0, digesting)
+            for _ in cutter.images():
+                pass
+            for _ in cutter.files(source.files):
+                pass
         return content_digest(cutter.streams, source.files, self._key)
 
     def _write_data(
-        self, identity: CheckpointId, source: SaveSource, parent: Parent | None, table: TableWriter | None
-    ) -> tuple[Manifest, tuple[PackRef, ...]]:
-        """Seal and upload everything but the manifest; return that, and the packs that its index names."""
+        self,
+        identity: CheckpointId,
+        source: SaveSource,
+        parent: Parent | None,
+        table: TableWriter | None,
+        page_hash: PageHash,
+    ) -> _Written:
+        """Seal and upload everything but the manifest, reading packs back while others are made."""
         started = self._clock.monotonic()
         data_key = DataKey.new(self._uid, identity)
-        writer = PackWriter(self._store, self._key, data_key, first_packs(self._store, self._uid, identity))
         base = None if parent is None else parent.base
-        cutter = StreamCutter(
-            self._open_source(source.directory), self._key, lambda: len(writer.frames), base=base, table=table
-        )
-        writer.write("packs", cutter.images())
-        writer.write("files", cutter.files(source.files))
-        packs, frames = cutter.slots.tables(writer.refs, writer.frames, None if base is None else base.index)
-        index = Index(self._uid, identity, packs, frames, tuple(cutter.streams))
-        encoded = b"".join(encode_index(index))
-        first = len(writer.frames)
-        writer.write("packs", (encoded[at : at + FRAME_BYTES] for at in range(0, len(encoded), FRAME_BYTES)))
+        with Beside("stream digest") as digesting, Beside("read back") as reading:
+            read_back = ReadBack(self._store, self._uid, self._key, reading)
+            numbers = first_packs(self._store, self._uid, identity)
+            writer = PackWriter(self._store, self._key, data_key, numbers, written=read_back.begin)
+            cutter = StreamCutter(
+                self._open_source(source.directory),
+                self._key,
+                lambda: writer.taken,
+                digesting,
+                page_hash=page_hash,
+                base=base,
+                table=table,
+            )
+            writer.write("packs", cutter.images())
+            writer.write("files", cutter.files(source.files))
+            packs, frames = cutter.slots.tables(
+                writer.refs, writer.frames, None if base is None else base.index
+            )
+            encoded = b"".join(encode_index(Index(self._uid, identity, packs, frames, tuple(cutter.streams))))
+            first = len(writer.frames)
+            pieces = (encoded[at : at + FRAME_BYTES] for at in range(0, len(encoded), FRAME_BYTES))
+            writer.write("packs", pieces)
+            checked = self._wait(identity, read_back)
         used = parent if cutter.slots.refers else None
         manifest = self._manifest(identity, source, cutter, writer, data_key, first, encoded, started, used)
-        return manifest, packs
+        return self._seal(manifest, packs, checked)
+
+    def _wait(self, identity: CheckpointId, read_back: ReadBack) -> frozenset[str]:
+        try:
+            return read_back.wait()
+        except (DamagedError, NotFoundError):
+            self._check_fence(identity)  # as in `_finish`
+            raise
 
     def _manifest(
         self,
@@ -254,10 +301,14 @@ class Committer:
                 pack_s=self._clock.monotonic() - started,
                 clock_offset_s=source.clock_offset_s,
             ),
-            notes={}
-            if parent is None
-            else parent.chain.then(cutter.changed).notes(cutter.changed, cutter.pages),
+            notes=self._notes(cutter, parent),
         )
+
+    def _notes(self, cutter: StreamCutter, parent: Parent | None) -> dict[str, Any]:
+        notes: dict[str, Any] = {} if self._page_hash == "blake3" else {"page_hash": NAMES[self._page_hash]}
+        if parent is not None:
+            notes |= parent.chain.then(cutter.changed).notes(cutter.changed, cutter.pages)
+        return notes
 
     def _write_manifest(self, written: _Written) -> None:
         """Create the manifest; after a silence find out whether it was this one that got there."""
@@ -299,7 +350,10 @@ class Committer:
                 f"manifest of checkpoint {identity}: what was read back is not what was written"
             )
         for entry in written.manifest.packs:
-            check_pack(self._store, self._uid, entry, self._key)
+            if entry.name in written.read_back:
+                check_present(self._store, self._uid, [PackRef(entry.name, entry.size)])
+            else:
+                check_pack(self._store, self._uid, entry, self._key)
         if written.manifest.parent is not None:
             packs = written.packs
             if packs is None:

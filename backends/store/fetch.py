@@ -10,18 +10,20 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from backends.clean import clean
-from backends.errors import DamagedError, FullError, StoreError
+from backends.errors import DamagedError, FullError, NotFoundError, StoreError
 from backends.ids import CheckpointId
 from backends.records.manifest import Manifest
+from backends.store.beside import Beside, DigestBeside
 from backends.store.fileops import FileOps, RealOps
 from backends.store.format.extents import ZERO, Extent, spans
 from backends.store.format.index import Frame, Index, Stream, decode_index
 from backends.store.format.manifests import load_full, load_manifest
-from backends.store.format.packs import FrameReader, open_frame
+from backends.store.format.packs import FRAME_BYTES, FrameReader, open_frame
 from backends.store.port import ObjectStore
 from backends.store.sealing import JobKey
 
 Progress = Callable[[int, int], None]  # bytes done, bytes in all
+GATHER_BYTES = 1 << 20  # pieces of at least this size are passed on as they are
 _ZEROS = bytes(1 << 20)
 
 
@@ -59,6 +61,19 @@ class CheckpointReader:
         self._check_against_manifest()
         self.frames = FrameReader(store, self.index, keys)
 
+    @classmethod
+    def by_parent(
+        cls, store: ObjectStore, uid: str, checkpoint: CheckpointId, key: JobKey
+    ) -> CheckpointReader | None:
+        """The same bytes as they were saved, with the parent's, where a synthetic full stands; None where none does.
+
+        For readers that found the full damaged. Raises what the constructor raises.
+        """
+        found = load_manifest(store, uid, checkpoint, key)
+        if found.parent is None or load_full(store, uid, found, key) is None:
+            return None
+        return cls(store, uid, checkpoint, key, found)
+
     def _check_against_manifest(self) -> None:
         """The index and the manifest must speak of the same packs and files."""
         sizes = {entry.name: entry.size for entry in self.manifest.packs}
@@ -75,16 +90,30 @@ class CheckpointReader:
             raise DamagedError(f"checkpoint {own}: index and manifest disagree about its captured files")
 
     def blocks(self, stream: Stream) -> Iterator[bytes | memoryview]:
-        """The bytes of a stream, in order; DamagedError at the end when its digest differs."""
-        hasher = self._key.hasher()
+        """The bytes of a stream, in order; DamagedError at the end when its digest differs.
+
+        The next frames are opened, and the digest is computed, beside what the caller does with the bytes.
+        """
+        with Beside("open frames") as opening, Beside("stream digest") as digesting:
+            digest = DigestBeside(self._key.hasher(), digesting)
+            try:
+                for block in _gathered(self._pieces(stream, opening)):
+                    digest.update(block)
+                    yield block
+            finally:
+                self.frames.forget()
+            if digest.hexdigest() == stream.digest:
+                return
+        raise DamagedError(
+            f"{stream.area}/{clean(stream.name, limit=120)} of checkpoint {self.manifest.id}: its digest differs"
+        )
+
+    def _pieces(self, stream: Stream, opening: Beside) -> Iterator[bytes | memoryview]:
+        upcoming = (extent.frame for extent in stream.extents if extent.frame != ZERO)
         for extent in stream.extents:
-            for block in self._extent(stream, extent):
-                hasher.update(block)
-                yield block
-        if hasher.hexdigest() != stream.digest:
-            raise DamagedError(
-                f"{stream.area}/{clean(stream.name, limit=120)} of checkpoint {self.manifest.id}: its digest differs"
-            )
+            if stream.size > FRAME_BYTES:
+                self.frames.ahead(upcoming, opening)
+            yield from self._extent(stream, extent)
 
     def _extent(self, stream: Stream, extent: Extent) -> Iterator[bytes | memoryview]:
         if extent.frame == ZERO:
@@ -106,6 +135,23 @@ class CheckpointReader:
 def _manifest(store: ObjectStore, uid: str, checkpoint: CheckpointId, key: JobKey) -> Manifest:
     found = load_manifest(store, uid, checkpoint, key)
     return found if found.parent is None else load_full(store, uid, found, key) or found
+
+
+def _gathered(pieces: Iterator[bytes | memoryview]) -> Iterator[bytes | memoryview]:
+    """The same bytes with small pieces put together: a scattered image comes in runs of a few pages."""
+    small: list[bytes | memoryview] = []
+    size = 0
+    for piece in pieces:
+        if len(piece) < GATHER_BYTES:
+            small.append(piece)
+            size += len(piece)
+        if size and (len(piece) >= GATHER_BYTES or size >= GATHER_BYTES):
+            yield small[0] if len(small) == 1 else b"".join(small)
+            small, size = [], 0
+        if len(piece) >= GATHER_BYTES:
+            yield piece
+    if size:
+        yield small[0] if len(small) == 1 else b"".join(small)
 
 
 def _zeros(length: int) -> Iterator[bytes]:
@@ -134,7 +180,7 @@ def fetch(
         DamagedError: naming the object and what is wrong with it; the directory must not be used.
         FullError: the target disk cannot take it.
     """
-    reader = CheckpointReader(store, uid, checkpoint, key)
+    reader = _Readers(store, uid, checkpoint, key)
     target = ops if ops is not None else RealOps(into)
     try:
         _write_streams(reader, target, progress or (lambda done, total: None))
@@ -145,7 +191,32 @@ def fetch(
     return reader.manifest
 
 
-def _write_streams(reader: CheckpointReader, target: FileOps, progress: Progress) -> None:
+class _Readers:
+    """A checkpoint's reader, and once its synthetic full proves damaged the one that goes by the parent."""
+
+    def __init__(self, store: ObjectStore, uid: str, checkpoint: CheckpointId, key: JobKey) -> None:
+        self._what = (store, uid, checkpoint, key)
+        self._tried = False
+        try:
+            self.now = CheckpointReader(store, uid, checkpoint, key)
+        except (DamagedError, NotFoundError) as error:
+            self.turn(error)
+
+    @property
+    def manifest(self) -> Manifest:
+        """The one read by."""
+        return self.now.manifest
+
+    def turn(self, error: StoreError) -> None:
+        """Go by the parent from now on; raises `error` where that is no other way, or was tried."""
+        found = None if self._tried else CheckpointReader.by_parent(*self._what)
+        self._tried = True
+        if found is None:
+            raise error
+        self.now = found
+
+
+def _write_streams(reader: _Readers, target: FileOps, progress: Progress) -> None:
     total = reader.manifest.size_bytes
     made: set[str] = set()
     if target.stat("") is None:
@@ -158,17 +229,33 @@ def _write_streams(reader: CheckpointReader, target: FileOps, progress: Progress
         _make(target, area, made)
     done = 0
     progress(done, total)
-    for stream in reader.index.streams:
-        path = f"{stream.area}/{stream.name}"
+    for area, name in [(stream.area, stream.name) for stream in reader.now.index.streams]:
+        path = f"{area}/{name}"
         _make(target, path.rpartition("/")[0], made)
-        handle = target.create(path)
         try:
-            for block in reader.blocks(stream):
-                target.write(handle, block)
-                done += len(block)
-                progress(done, total)
-        finally:
-            target.close(handle)
+            done = _write_stream(reader.now, path, target, done, lambda now: progress(now, total))
+        except (DamagedError, NotFoundError) as error:
+            reader.turn(error)
+            target.unlink(path)
+            done = _write_stream(reader.now, path, target, done, lambda now: progress(now, total))
+
+
+def _write_stream(
+    reader: CheckpointReader, path: str, target: FileOps, done: int, progress: Callable[[int], None]
+) -> int:
+    """Write one file; returns the bytes done in all."""
+    stream = next((s for s in reader.index.streams if f"{s.area}/{s.name}" == path), None)
+    if stream is None:
+        raise DamagedError(f"checkpoint {reader.manifest.id}: {clean(path, limit=120)} is not in its index")
+    handle = target.create(path)
+    try:
+        for block in reader.blocks(stream):
+            target.write(handle, block)
+            done += len(block)
+            progress(done)
+    finally:
+        target.close(handle)
+    return done
 
 
 def _make(target: FileOps, directory: str, made: set[str]) -> None:

@@ -7,6 +7,7 @@ node can tell a true claim from a planted one but make none.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,6 +22,7 @@ from backends.store.fileops import RealOps, read_all, write_new
 
 FORMAT = 1
 RECORD_LIMIT = 64 * 1024  # bytes of one signed record
+REMEMBERED = 64  # records found good
 
 Record = Claim | Continues | Attestation | JobHeader | Tombstone
 R = TypeVar("R", Claim, Continues, Attestation, JobHeader, Tombstone)
@@ -49,12 +51,22 @@ class VerifyKey:
         return self.public.hex()
 
     def verifies(self, data: bytes, signature: bytes) -> bool:
-        """Whether the fleet's key made `signature` over `data`."""
+        """Whether the fleet's key made `signature` over `data`; guards ask the same every few seconds."""
+        if (data, signature) in self._verified:
+            return True
         try:
             Ed25519PublicKey.from_public_bytes(self.public).verify(signature, data)
         except (InvalidSignature, ValueError):
             return False
+        if len(self._verified) >= REMEMBERED:
+            self._verified.clear()
+        self._verified.add((data, signature))
         return True
+
+    @cached_property
+    def _verified(self) -> set[tuple[bytes, bytes]]:
+        """What was found good before: the very same bytes need no second calculation."""
+        return set()
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,7 @@ def _write(
         ),
         index_digest=key.digest(encoded),
         keys={str(identity): old.keys[str(identity)]},
-        notes={},
+        notes={name: value for name, value in old.notes.items() if name == "page_hash"},
     )
 
 

@@ -34,17 +34,19 @@ class Parent:
 
 @contextlib.contextmanager
 def open_parent(
-    store: ObjectStore, uid: str, epoch: int, key: JobKey, tables: FileOps | None
+    store: ObjectStore, uid: str, epoch: int, key: JobKey, tables: FileOps | None, page_hash: str
 ) -> Iterator[Parent | None]:
     """The parent of the next save of `epoch`; None: it must be a full one.
 
-    `tables` is the directory of page tables on this machine. A table that leads to nothing is removed.
+    `tables` is the directory of page tables on this machine, `page_hash` the name of the hash that the job wants. A
+    table that leads to nothing is removed.
     """
     if tables is None:
         yield None
         return
     with open_table(tables, uid, key) as table:
-        found = None if table is None else _parent(store, uid, epoch, key, table)
+        fits = table is not None and table.page_hash.name == page_hash
+        found = _parent(store, uid, epoch, key, table) if table is not None and fits else None
         if found is None:
             drop_table(tables, uid)
         try:

@@ -43,8 +43,9 @@ def verify_checkpoint(
     sample: float | None = None,
     seed: int = 0,
     wanted: Callable[[], bool] = lambda: True,
+    reader: CheckpointReader | None = None,
 ) -> VerifyReport:
-    """Verify a checkpoint without writing anything.
+    """Verify a checkpoint without writing anything; `reader` is one of it that was opened already.
 
     Always: manifest, index, presence and size of every pack. Without `sample` every frame is opened and every
     stream's digest compared; with it that share of the frames (0 < sample ≤ 1, at least one), drawn by `seed`.
@@ -57,7 +58,7 @@ def verify_checkpoint(
     if sample is not None and not 0 < sample <= 1:
         raise UsageError(f"sample is {sample}; a share above 0 and at most 1 is expected")
     started = clock.monotonic()
-    reader = CheckpointReader(store, uid, checkpoint, key)
+    reader = reader or CheckpointReader(store, uid, checkpoint, key)
     check_present(store, uid, reader.index.packs)
     if sample is None:
         for stream in reader.index.streams:
@@ -78,6 +79,18 @@ def verify_checkpoint(
         clock.monotonic() - started,
         reader.manifest,
     )
+
+
+def verify_by_parent(
+    store: ObjectStore, uid: str, checkpoint: CheckpointId, key: JobKey, clock: Clock
+) -> VerifyReport | None:
+    """Verify a checkpoint whose synthetic full is damaged as it was saved, with its parent; None: there is no full.
+
+    What is found good may be restored (`fetch` takes the same way), but is not to be attested as verified: retention
+    takes the full for what it says, so the parent may go.
+    """
+    reader = CheckpointReader.by_parent(store, uid, checkpoint, key)
+    return None if reader is None else verify_checkpoint(store, uid, checkpoint, key, clock, reader=reader)
 
 
 def _go_on(wanted: Callable[[], bool]) -> None:

@@ -56,6 +56,7 @@ _SPECIAL: dict[str, Schema] = {
     "fence": {**_closed({"command": _LIST}), "required": ["command"]},
     "on_unreachable": {"enum": ["wait", "terminate"]},
     "terminate_after": _DURATION,
+    "page_hash": {"enum": ["blake3", "xxh3"]},
     "on_isolated": {"enum": ["continue", "freeze"]},
     "restore": {
         "anyOf": [

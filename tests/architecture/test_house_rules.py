@@ -128,6 +128,7 @@ CONFINED = {
     "pynvml": ("backends.gpu",),
     "sqlite3": ("backends.ledger", "backends.clouds"),
     "obstore": ("backends.store.objects",),
+    "xxhash": ("backends.store.format.pagehash",),
     "zstandard": ("backends.store.format.codec",),
     "cryptography": ("backends.store.sealing", "backends.store", "backends.nodes", "backends.practice"),
     "numpy": ("planner", "backends.practice.examples"),

@@ -13,6 +13,7 @@ from backends.records.lineage import Continues, Proof
 from backends.store.commit import Committed, Committer, SaveSource, SourceFile
 from backends.store.fileops import FileOps
 from backends.store.fleetkey import FleetKey
+from backends.store.format.pagehash import PageHashOption
 from backends.store.port import ObjectStore
 from backends.store.sealing import JobKey
 from backends.store.takeover import FIRST, Taker, begin, choose, claim_next, settle, write_continues
@@ -96,6 +97,7 @@ class Bench:
     clock: ManualClock = field(default_factory=ManualClock)
     uid: str = UID
     tables: FileOps | None = None  # where the node keeps page tables; None: every save is a full one
+    page_hash: PageHashOption = "blake3"
 
     def taker(self, nonce: str | None = None, controller: str = "console") -> Taker:
         return Taker(self.store, self.uid, self.fleet, controller, nonce or new_nonce(), self.clock)
@@ -105,7 +107,14 @@ class Bench:
 
     def committer(self, epoch: int = 1) -> Committer:
         return Committer(
-            self.store, self.uid, epoch, self.key, self.fleet.verify_key, self.clock, tables=self.tables
+            self.store,
+            self.uid,
+            epoch,
+            self.key,
+            self.fleet.verify_key,
+            self.clock,
+            tables=self.tables,
+            page_hash=self.page_hash,
         )
 
     def save(self, directory: Path, seq: int, epoch: int = 1, *, content: bytes | None = None) -> Committed:

@@ -14,17 +14,21 @@ from backends.records.strict import Document, canonical, loads
 FILE_LIMIT = 1 << 20  # bytes of one state file
 
 
-def write(path: Path, document: dict[str, Any]) -> None:
+def write(path: Path, document: dict[str, Any], *, synced: bool = True) -> None:
     """Replace `path` by `document` as JSON: 0600, synced, renamed, directory synced.
+
+    Without `synced` a process that dies leaves the old or the new one, a machine that dies perhaps neither: for what
+    means nothing after a reboot.
 
     Raises:
         FullError: the disk of the state directory cannot take it.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        _write_synced(temporary, canonical(document) + b"\n")
+        _write(temporary, canonical(document) + b"\n", synced=synced)
         temporary.replace(path)
-        sync_directory(path.parent)
+        if synced:
+            sync_directory(path.parent)
     except OSError as error:
         with contextlib.suppress(OSError):
             temporary.unlink()
@@ -35,7 +39,7 @@ def create(path: Path, document: dict[str, Any]) -> bool:
     """Write `path` only if it does not exist, synced before return; False when it exists already."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        _write_synced(temporary, canonical(document) + b"\n")
+        _write(temporary, canonical(document) + b"\n", synced=True)
         os.link(temporary, path)
         sync_directory(path.parent)
     except FileExistsError:
@@ -75,9 +79,10 @@ def sync_directory(path: Path) -> None:
         os.close(handle)
 
 
-def _write_synced(path: Path, data: bytes) -> None:
+def _write(path: Path, data: bytes, *, synced: bool) -> None:
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "wb") as file:
         file.write(data)
         file.flush()
-        os.fsync(file.fileno())
+        if synced:
+            os.fsync(file.fileno())

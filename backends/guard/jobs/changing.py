@@ -16,6 +16,7 @@ from backends.records.strict import read, to_document
 CHANGEABLE = (
     "interval_s", "max_freeze_s", "max_overhead", "max_store_usd_per_day", "on_isolated", "lease_s", "paused", "done_file", "files",
     "keep_last", "min_age_s", "hours", "deadline_at", "restore", "priority", "group", "runtime", "rollback",
+    "page_hash",
     "signal", "marker", "resume", "environment",
 )  # fmt: skip
 RATE = "reclaim_rate"  # told by the console: an object as `decide.model.Rate`, or null

@@ -131,7 +131,10 @@ class JobUnit:
 
     def _update(self, record: JobRecord, before: Mind) -> None:
         self._record = record
-        if self._unwritten or replace(record.mind, contact_at=0.0) != replace(before, contact_at=0.0):
+        same = record.mind is before and not self._unwritten  # the usual second, in which nothing happens
+        if not same and (
+            self._unwritten or replace(record.mind, contact_at=0.0) != replace(before, contact_at=0.0)
+        ):
             self._write()
 
     def _write(self) -> None:

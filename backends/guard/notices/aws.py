@@ -15,6 +15,7 @@ from backends.records.strict import loads
 
 WINDOW_S = 120.0  # documented for stop and terminate; hibernation begins at once
 TOKEN_TTL_S = 21600
+HINT_EVERY_S = 5.0
 
 _TOKEN = "/latest/api/token"
 _ACTION = "/latest/meta-data/spot/instance-action"
@@ -31,6 +32,7 @@ class AwsNotices:
         self._clock = clock
         self._period_s = period_s
         self._token: str | None = None
+        self._hinted: tuple[float, Reading] | None = None  # when the hint was looked for, and what was found
 
     @property
     def period_s(self) -> float:
@@ -54,6 +56,13 @@ class AwsNotices:
         return shutdown_reading()
 
     def _hint(self) -> Reading:
+        """The hint, looked for as often as the vendor advises: nothing is lost by hearing of it seconds later."""
+        now = self._clock.monotonic()
+        if self._hinted is None or not 0 <= now - self._hinted[0] < HINT_EVERY_S:
+            self._hinted = (now, self._look_for_hint())
+        return self._hinted[1]
+
+    def _look_for_hint(self) -> Reading:
         try:
             answer = self._get(_REBALANCE)
             if answer.status == 200:

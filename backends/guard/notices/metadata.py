@@ -56,24 +56,51 @@ class MetadataService:
         self._host, self._port = parts.hostname, port or (443 if self._context else 80)
         self._prefix = parts.path.rstrip("/")
         self.timeout_s = timeout_s
+        self._kept: http.client.HTTPConnection | None = (
+            None  # of the last answer, where the service keeps it open
+        )
 
     def ask(
         self, method: str, path: str, headers: Mapping[str, str], *, timeout_s: float | None = None
     ) -> Answer:
         """One request; UnreadableError when no answer comes within `timeout_s`."""
-        connection = self._connection(self.timeout_s if timeout_s is None else timeout_s)
+        limit_s = self.timeout_s if timeout_s is None else timeout_s
+        kept, self._kept = self._kept, None  # another thread that asks meanwhile opens its own
         try:
-            connection.request(method, self._prefix + path, headers=dict(headers))
-            response = connection.getresponse()
-            body = response.read(BODY_LIMIT + 1)
-            return Answer(
-                response.status, body, {name.lower(): value for name, value in response.getheaders()}
-            )
+            if kept is not None:
+                try:
+                    return self._exchange(kept, method, path, headers, limit_s)
+                except (ConnectionError, http.client.BadStatusLine):
+                    pass  # the service had closed it: nothing was answered
+            return self._exchange(self._connection(limit_s), method, path, headers, limit_s)
         except (OSError, http.client.HTTPException) as error:
             name = str(error) or type(error).__name__
             raise UnreadableError(f"the metadata service does not answer ({clean(name, limit=80)})") from None
+
+    def _exchange(
+        self,
+        connection: http.client.HTTPConnection,
+        method: str,
+        path: str,
+        headers: Mapping[str, str],
+        limit_s: float,
+    ) -> Answer:
+        """One request over this connection, which is kept for the next one if the service leaves it open."""
+        left_open = False
+        try:
+            if connection.sock is not None:
+                connection.sock.settimeout(limit_s)
+            connection.request(method, self._prefix + path, headers=dict(headers))
+            response = connection.getresponse()
+            body = response.read(BODY_LIMIT + 1)
+            found = {name.lower(): value for name, value in response.getheaders()}
+            left_open = response.isclosed() and connection.sock is not None  # and read to its end
+            return Answer(response.status, body, found)
         finally:
-            connection.close()
+            if left_open and self._kept is None:
+                self._kept = connection
+            else:
+                connection.close()
 
     def _connection(self, timeout_s: float) -> http.client.HTTPConnection:
         if self._context is not None:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from backends.errors import DamagedError
 from backends.ids import CheckpointId
-from backends.store.format.extents import ZERO, zeros_in
+from backends.store.format.extents import ZERO, Extent, zeros_in
 from backends.store.format.index import Index, Stream
 from backends.store.format.table import PageTable, TableStream
 
@@ -44,6 +44,7 @@ class BaseStream:
         runs = sorted(_runs(stream))
         self._starts = [vaddr for vaddr, _, _ in runs]
         self._runs = runs
+        self._at, self._last = 0, None if not stream.extents else stream.extents[0]
         size = stream.page_size
         for (one, _, pages), (two, _, _) in pairwise(runs):
             if one + pages * size > two:
@@ -78,9 +79,8 @@ class BaseStream:
     def places(self, page: int, count: int) -> Iterator[Place]:
         """Where the base's packs hold `count` pages from `page`, none of them zeros."""
         stream, size = self._stream, self._stream.page_size
-        place = bisect_right(stream.extents, page * size, key=lambda extent: extent.offset) - 1
         while count:
-            extent = stream.extents[place]
+            extent = self._extent(page * size)
             begin = extent.offset // size
             found = min(count, begin + extent.length // size - page)
             if extent.frame == ZERO or found < 1 or zeros_in(stream.zero, page, found):
@@ -89,7 +89,15 @@ class BaseStream:
             yield Place(found, extent.frame, extent.at + before * size)
             page += found
             count -= found
-            place += 1
+
+    def _extent(self, offset: int) -> Extent:
+        """The extent that holds this byte of the stream: mostly the last one asked for, or the next."""
+        extents, last = self._stream.extents, self._last
+        if last is None or not last.offset <= offset < last.offset + last.length:
+            follows = last is not None and offset == last.offset + last.length
+            self._at = self._at + 1 if follows else bisect_right(extents, offset, key=lambda e: e.offset) - 1
+            self._last = last = extents[self._at]
+        return last
 
 
 def _runs(stream: Stream) -> Iterator[tuple[int, int, int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, overload
@@ -9,6 +10,8 @@ from typing import NamedTuple, overload
 ZERO = 0xFFFFFFFF  # an extent's frame: no bytes are stored, the content is zeros
 _EXTENT = struct.Struct("<QQQII")
 EXTENT_BYTES = _EXTENT.size
+_SAME = re.compile("0+|1+")
+_PIECE = 1 << 16  # pages of a bitmap looked at together
 
 
 class Extent(NamedTuple):
@@ -114,11 +117,28 @@ def zeros_in(bitmap: bytes | bytearray, first: int, count: int) -> int:
 
 def spans(bitmap: bytes | bytearray, first: int, count: int) -> Iterator[tuple[bool, int]]:
     """The pages from `first` as runs of (is zero, pages)."""
-    begun = page = first
-    end = first + count
-    while page < end:
-        zero = bool(bitmap and bitmap[page >> 3] >> (page & 7) & 1)
-        while page < end and bool(bitmap and bitmap[page >> 3] >> (page & 7) & 1) == zero:
-            page += 1
-        yield zero, page - begun
-        begun = page
+    last, pages = False, 0
+    for zero, many in _runs(bitmap, first, count) if bitmap else [(False, max(0, count))]:
+        if zero != last and pages:
+            yield last, pages
+            pages = 0
+        last, pages = zero, pages + many
+    if pages:
+        yield last, pages
+
+
+def _runs(bitmap: bytes | bytearray, first: int, count: int) -> Iterator[tuple[bool, int]]:
+    """The runs, cut where a piece of the bitmap ends."""
+    for at in range(first, first + count, _PIECE):
+        many = min(_PIECE, first + count - at)
+        bits = int.from_bytes(bitmap[at >> 3 : (at + many + 7) >> 3], "little") >> (at & 7)
+        text = format(bits & ((1 << many) - 1), f"0{many}b")[::-1]  # a digit a page, in order
+        for run in _SAME.finditer(text):
+            yield run[0][0] == "1", len(run[0])
+
+
+def mark_zeros(bitmap: bytearray, first: int, count: int) -> None:
+    """Mark `count` pages from `first` as zeros."""
+    end = (first + count + 7) >> 3
+    bits = int.from_bytes(bitmap[first >> 3 : end], "little") | ((1 << count) - 1) << (first & 7)
+    bitmap[first >> 3 : end] = bits.to_bytes(end - (first >> 3), "little")

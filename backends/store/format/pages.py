@@ -1,26 +1,23 @@
 """Cutting a pages file into what must be stored: changed pages in frames, zeros in a bitmap, the rest in the parent.
 
-The file is read once, a window at a time; a page is told by its keyed BLAKE3-128. Memory is a window and a frame,
+The file is read once, a window at a time; a page is told by its hash (`pagehash`). Memory is a window and a frame,
 whatever the image's size.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import groupby
-from typing import Literal
 
-from blake3 import blake3
-
+from backends.store.beside import DigestBeside
 from backends.store.format.base import BaseStream
-from backends.store.format.extents import ExtentWriter, PackedExtents
-from backends.store.format.hashing import WindowHasher
+from backends.store.format.extents import ExtentWriter, PackedExtents, mark_zeros
+from backends.store.format.hashing import Run, WindowHasher
+from backends.store.format.pagehash import PageHash
 from backends.store.format.pagemap import Pagemap
 from backends.store.format.slots import Slots
-from backends.store.format.table import HASH_BYTES, TableWriter
-from backends.store.sealing import Buffer, JobKey
+from backends.store.format.table import TableWriter
+from backends.store.sealing import Buffer
 
-Kind = Literal["zero", "same", "changed"]
 Read = Callable[[int, int], bytes]  # length, offset
 
 
@@ -31,7 +28,7 @@ class PageCutter:
         self,
         pagemap: Pagemap,
         page_size: int,
-        key: JobKey,
+        page_hash: PageHash,
         slots: Slots,
         base: BaseStream | None,
         frame_bytes: int,
@@ -39,7 +36,7 @@ class PageCutter:
         self.changed = 0  # pages stored
         self._pagemap = pagemap
         self._size = page_size
-        self._key = key
+        self._hash = page_hash
         self._slots = slots
         self._base = base
         self._frame_bytes = frame_bytes
@@ -59,15 +56,15 @@ class PageCutter:
         """The extents of the whole stream."""
         return self._writer.done()
 
-    def pieces(self, read: Read, hasher: blake3, table: TableWriter | None) -> Iterator[Buffer]:
-        """The frames to store, in order; `hasher` sees every byte, `table` every page's hash.
+    def pieces(self, read: Read, digest: DigestBeside, table: TableWriter | None) -> Iterator[Buffer]:
+        """The frames to store, in order; `digest` sees every byte, `table` every page's hash.
 
         Raises:
             ValueError: the file is shorter than its map says.
         """
         total = self._pagemap.pages * self._size
-        hashes = WindowHasher(self._key, self._size, table)
-        windows = _Windows(read, total, hasher, hashes, self._size, self._frame_bytes)
+        hashes = WindowHasher(self._hash, self._size, table)
+        windows = _Windows(read, total, digest, hashes, self._size, self._frame_bytes)
         for vaddr, pages in self._pagemap.runs:
             address, left = vaddr, pages
             while left:
@@ -83,9 +80,9 @@ class PageCutter:
         overlaps = self._base.overlaps(vaddr, pages) if self._base is not None else ((pages, None),)
         for count, base_page in overlaps:
             base = None if base_page is None else self._base
-            data, hashes, old = windows.take(count, vaddr, base, base_page or 0)
+            data, found = windows.take(count, vaddr, base, base_page or 0)
             done = 0
-            for kind, many in _kinds(hashes, old, windows.zero):
+            for kind, many in found:
                 where = vaddr + done * self._size
                 if kind == "changed":
                     yield from self._store(data, done, many, where)
@@ -99,8 +96,7 @@ class PageCutter:
 
     def _zeros(self, pages: int, vaddr: int) -> None:
         self._any_zero = True
-        for page in range(self._page, self._page + pages):
-            self._bitmap[page >> 3] |= 1 << (page & 7)
+        mark_zeros(self._bitmap, self._page, pages)
         self._writer.add_zeros(pages * self._size, vaddr)
 
     def _refer(self, page: int, count: int, vaddr: int) -> None:
@@ -142,44 +138,21 @@ class PageCutter:
         return frame
 
 
-def _kinds(hashes: list[bytes], old: bytes, zero: bytes) -> Iterator[tuple[Kind, int]]:
-    """What to do with pages, as (kind, how many of them); `old`: the base's hashes, empty where it has none."""
-    if zero not in hashes:
-        if not old:
-            yield "changed", len(hashes)
-            return
-        if old == b"".join(hashes):
-            yield "same", len(hashes)
-            return
-    before = [old[at : at + HASH_BYTES] for at in range(0, len(old), HASH_BYTES)] or hashes
-    same: Kind = "same" if old else "changed"
-    kinds = (
-        "zero" if a == zero else same if a == b else "changed" for a, b in zip(hashes, before, strict=True)
-    )
-    for kind, group in groupby(kinds):
-        yield kind, sum(1 for _ in group)
-
-
 class _Windows:
     """Reads a pages file window by window."""
 
     def __init__(
-        self, read: Read, total: int, hasher: blake3, hashes: WindowHasher, size: int, window: int
+        self, read: Read, total: int, digest: DigestBeside, hashes: WindowHasher, size: int, window: int
     ) -> None:
         self._read = read
         self._total = total  # bytes of the file
-        self._hasher = hasher
+        self._digest = digest
         self._hashes = hashes
         self._size = size
         self._window = window
         self._offset = 0
         self._data = memoryview(b"")
         self._at = 0  # byte of the window
-
-    @property
-    def zero(self) -> bytes:
-        """The hash of a page of zeros."""
-        return self._hashes.zero
 
     def at_hand(self, pages: int) -> int:
         """At most `pages`, as many as the window holds; reads the next one when it is used up. ValueError: none."""
@@ -189,14 +162,14 @@ class _Windows:
             if not data or len(data) != length:
                 raise ValueError("the pages file is shorter than its map")
             self._offset += length
-            self._hasher.update(data)
+            self._digest.update(data)
             self._hashes.window(data)
             self._data, self._at = memoryview(data), 0
         return min(pages, (len(self._data) - self._at) // self._size)
 
     def take(
         self, pages: int, vaddr: int, base: BaseStream | None, base_page: int
-    ) -> tuple[memoryview, list[bytes], bytes]:
-        """The next pages of the window: their bytes, their hashes, and those of the base's pages."""
+    ) -> tuple[memoryview, list[Run]]:
+        """The next pages of the window: their bytes, and what became of them."""
         begin, self._at = self._at, self._at + pages * self._size
-        return self._data[begin : self._at], *self._hashes.take(pages, vaddr, base, base_page)
+        return self._data[begin : self._at], self._hashes.take(pages, vaddr, base, base_page)

@@ -11,12 +11,15 @@ from typing import Any, Literal
 from backends.clean import clean
 from backends.errors import StoreError
 from backends.records.manifest import check_stream_name
+from backends.store.beside import Beside, DigestBeside
 from backends.store.fileops import FileOps, opened, read_all
+from backends.store.format import unchanged
 from backends.store.format.base import Base
 from backends.store.format.extents import Extent, PackedExtents, pack_extents
 from backends.store.format.index import Area, Stream
 from backends.store.format.packs import FRAME_BYTES
-from backends.store.format.pagemap import Pagemap, PagemapError, read_pagemap
+from backends.store.format.pagehash import PageHash
+from backends.store.format.pagemap import SMALLEST_PAGE, Pagemap, PagemapError, read_pagemap
 from backends.store.format.pages import PageCutter
 from backends.store.format.slots import Slots
 from backends.store.format.table import TableWriter
@@ -64,19 +67,26 @@ class StreamCutter:
         ops: FileOps,
         key: JobKey,
         frames: Callable[[], int],
+        digesting: Beside,
         *,
+        page_hash: PageHash | None = None,
         base: Base | None = None,
         table: TableWriter | None = None,
     ) -> None:
         """`frames` tells how many frames have been made so far: the number of the next piece's frame.
 
-        Pages that `base` holds are not read out again but referred to; `table` takes the hashes of all pages.
+        Streams' digests are computed by `digesting`. Pages that `base` holds are not read out again but referred to;
+        `page_hash` is that of `base`, where there is one. `table` takes the hashes of all pages.
         """
         self.streams: list[Stream] = []
         self.slots = Slots(frames)
-        self.pages = self.changed = 0  # pages of pages files; those of them that are stored
+        self.pages = self.changed = (
+            0  # pages that might be the base's, large files' too; those that are stored
+        )
         self._ops = ops
         self._key = key
+        self._digesting = digesting
+        self._hash = page_hash or PageHash(key)
         self._base = base
         self._table = table
 
@@ -134,37 +144,62 @@ class StreamCutter:
             yield from self._plain(area, name, handle)
 
     def _plain(self, area: Area, name: str, handle: int) -> Iterator[Buffer]:
-        hasher = self._key.hasher()
+        """A file without pages: all of it, or a reference where the base holds the same bytes."""
+        found = self._ops.stat(f"{area}/{name}")
+        size = 0 if found is None else found.size
+        large = size >= unchanged.REFER_BYTES
+        known = (
+            unchanged.find(self._base, self._ops, handle, size, self._key)
+            if large and self._base is not None
+            else None
+        )
+        if known is None:
+            yield from self._whole(area, name, handle)
+        else:
+            extents = unchanged.referring(known, self.slots.parent)
+            self.streams.append(Stream(area, name, size, known.digest, extents))
+        stream = self.streams[-1]
+        if large:
+            self.pages += stream.size // SMALLEST_PAGE
+            self.changed += 0 if known is not None else stream.size // SMALLEST_PAGE
+            if self._table is not None:
+                self._table.sample(stream.digest, unchanged.sample(self._ops, handle, stream.size, self._key))
+
+    def _whole(self, area: Area, name: str, handle: int) -> Iterator[Buffer]:
+        digest = self._digest()
         extents = []
         offset = 0
         while piece := self._ops.read(handle, FRAME_BYTES, offset):
-            hasher.update(piece)
+            digest.update(piece)
             slot = self.slots.own()
             self.slots.fill(slot)
             extents.append(Extent(offset, len(piece), 0, slot, 0))
             offset += len(piece)
             yield piece
         packed = PackedExtents(pack_extents(extents))
-        self.streams.append(Stream(area, name, offset, hasher.hexdigest(), packed))
+        self.streams.append(Stream(area, name, offset, digest.hexdigest(), packed))
 
     def _paged(
         self, name: str, handle: int, map_name: str, pagemap: Pagemap, page_size: int
     ) -> Iterator[Buffer]:
         """A pages file: only what is neither zeros nor held by the base."""
-        hasher = self._key.hasher()
+        digest = self._digest()
         base = None if self._base is None else self._base.stream(map_name, page_size)
-        cutter = PageCutter(pagemap, page_size, self._key, self.slots, base, FRAME_BYTES)
+        cutter = PageCutter(pagemap, page_size, self._hash, self.slots, base, FRAME_BYTES)
         if self._table is not None:
             self._table.stream(name, map_name, page_size, FRAME_BYTES // page_size)
         yield from cutter.pieces(
-            lambda length, offset: self._ops.read(handle, length, offset), hasher, self._table
+            lambda length, offset: self._ops.read(handle, length, offset), digest, self._table
         )
         self.pages += pagemap.pages
         self.changed += cutter.changed
         size = pagemap.pages * page_size
         self.streams.append(
-            Stream("images", name, size, hasher.hexdigest(), cutter.done(), map_name, page_size, cutter.zero)
+            Stream("images", name, size, digest.hexdigest(), cutter.done(), map_name, page_size, cutter.zero)
         )
+
+    def _digest(self) -> DigestBeside:
+        return DigestBeside(self._key.hasher(), self._digesting)
 
 
 def _page_size(pagemap: Pagemap, file_bytes: int) -> int | None:

@@ -1,7 +1,7 @@
 """The hash table of a job's last full save: a file on the node's own disk that may be lost at any time.
 
-For each pages file window after window: a keyed BLAKE3-128 of each page, then one for each four pages (`hashing`); then a
-description of what they belong to, and a digest over it all. It is read by windows, never as a whole, and trusted only if digest, job and content fit; a
+For each pages file window after window: the hash of each page, then one for each four pages (`hashing`); then a
+description of what they belong to and what hash it is, and a digest over it all. It is read by windows, never as a whole, and trusted only if digest, job and content fit; a
 table that does not is thrown away, and the next save is a full one. Nothing here is needed to restore.
 """
 
@@ -16,6 +16,7 @@ from backends.errors import DamagedError
 from backends.ids import CheckpointId, check_uid
 from backends.records import strict
 from backends.store.fileops import BLOCK, FileOps
+from backends.store.format.pagehash import BLAKE3, PageHash
 from backends.store.sealing import JobKey
 
 HASH_BYTES = 16
@@ -54,16 +55,21 @@ class _Described:
     checkpoint: str
     content: str
     streams: tuple[tuple[Any, ...], ...]
+    hash: str = BLAKE3
+    seed: str = ""
+    samples: tuple[tuple[str, str], ...] = ()
 
 
 class TableWriter:
     """Collects hashes while a save is packed. A disk that does not take them costs the table, never the save."""
 
-    def __init__(self, ops: FileOps, uid: str, key: JobKey) -> None:
+    def __init__(self, ops: FileOps, uid: str, key: JobKey, page_hash: PageHash | None = None) -> None:
+        self._hash = page_hash or PageHash(key)
         self._ops = ops
         self._uid = check_uid(uid)
         self._hasher = key.hasher()
         self._streams: list[list[Any]] = []
+        self._samples: list[list[str]] = []
         self._handle: int | None = None
         with contextlib.suppress(OSError):
             self._unlink()
@@ -76,6 +82,10 @@ class TableWriter:
     def stream(self, name: str, map_name: str, page_size: int, window: int) -> None:
         """The windows that follow are of this pages file, `window` pages each."""
         self._streams.append([name, map_name, page_size, 0, window])
+
+    def sample(self, digest: str, sample: str) -> None:
+        """What a file without pages looks like (`unchanged`)."""
+        self._samples.append([digest, sample])
 
     def add(self, hashes: bytes, blocks: bytes) -> None:
         """The next window: hashes of its pages, and of its blocks by their first page divided by four (zeros: none)."""
@@ -92,6 +102,9 @@ class TableWriter:
                 "checkpoint": str(checkpoint),
                 "content": content,
                 "streams": self._streams,
+                "hash": self._hash.name,
+                "seed": self._hash.seed,
+                "samples": self._samples,
             }
         )
         self._hasher.update(described)
@@ -130,11 +143,13 @@ class TableWriter:
 class PageTable:
     """An open table whose digest was checked; close it by leaving `open_table`."""
 
-    def __init__(self, ops: FileOps, handle: int, described: _Described) -> None:
+    def __init__(self, ops: FileOps, handle: int, described: _Described, page_hash: PageHash) -> None:
+        self.page_hash = page_hash  # what its hashes are
         self._ops = ops
         self._handle = handle
         self.checkpoint = CheckpointId.parse(described.checkpoint)
         self.content = described.content  # content digest of the save it belongs to
+        self.samples = dict(described.samples)  # of files without pages, by their digests
         self.streams: dict[str, TableStream] = {}  # by the name of the memory map
         first = 0
         for name, map_name, page_size, pages, window in described.streams:
@@ -192,7 +207,8 @@ def open_table(ops: FileOps, uid: str, key: JobKey) -> Iterator[PageTable | None
         described = _read(ops, handle, name, uid, key)
         if described is None:
             drop_table(ops, uid)
-        yield None if described is None else PageTable(ops, handle, described)
+        page_hash = None if described is None else PageHash(key, described.hash, described.seed)
+        yield None if described is None or page_hash is None else PageTable(ops, handle, described, page_hash)
     finally:
         ops.close(handle)
 
@@ -227,7 +243,8 @@ def _read(ops: FileOps, handle: int, name: str, uid: str, key: JobKey) -> _Descr
             return None
         document = strict.loads(ops.read(handle, length, hashes), what=name, limit=_LIMIT)
         described = strict.read(_Described, document, what=name)
-    except (OSError, DamagedError):
+        PageHash(key, described.hash, described.seed)
+    except (OSError, DamagedError, ValueError):
         return None
     if described.job_uid != uid or any(len(row) != 5 or row[4] < 1 for row in described.streams):
         return None

@@ -113,7 +113,13 @@ class StoreTruth:
         return Choice(chosen, skipped, choice.extra_loss_s if skipped else None, orphans)
 
     def _verified(self, uid: str, identity: CheckpointId, key: JobKey) -> Manifest:
-        report = verify.verify_checkpoint(self._store, uid, identity, key, self._clock)
+        try:
+            report = verify.verify_checkpoint(self._store, uid, identity, key, self._clock)
+        except (DamagedError, NotFoundError):
+            by_parent = verify.verify_by_parent(self._store, uid, identity, key, self._clock)
+            if by_parent is None:
+                raise
+            return by_parent.manifest
         data = {"by": self._by, "seconds": report.seconds, "how": report.how}
         self.mark(uid, str(identity), "verified", data)
         return report.manifest

@@ -52,6 +52,7 @@ _COMMON = {
     "restore": st.sampled_from(["owned", "same-pool", "any-pool", "on-demand-after=2h"]),
     "priority": st.integers(-100, 100),
     "group": st.none() | _TEXT,
+    "page_hash": st.sampled_from(["blake3", "xxh3"]),
     "on_isolated": st.sampled_from(["continue", "freeze"]),
     "lease_s": _SECONDS,
     "signal": st.sampled_from(["USR1", "TERM"]),

@@ -106,8 +106,10 @@ assert decode(*Encoder().encode(bytes(5000)), 5000, "frame") == bytes(5000)
 from backends.store.objects.client import connect
 from obstore.store import MemoryStore
 MemoryStore().put("x", b"x", mode="create")
+from xxhash import xxh3_128_digest
+assert len(xxh3_128_digest(b"x", 7)) == 16
 print(json.dumps({"loaded": loaded, "early": early, "modules": sorted(sys.modules),
-                  "files": [getattr(m, "__file__", None) for n, m in sys.modules.items() if n.split(".")[0] in ("backends", "planner", "blake3", "cryptography", "obstore", "zstandard", "_cffi_backend")]}))
+                  "files": [getattr(m, "__file__", None) for n, m in sys.modules.items() if n.split(".")[0] in ("backends", "planner", "blake3", "cryptography", "obstore", "xxhash", "zstandard", "_cffi_backend")]}))
 """
 
 

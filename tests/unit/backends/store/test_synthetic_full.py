@@ -24,7 +24,7 @@ from backends.store.format.manifests import list_job, load_manifest
 from backends.store.format.table import promote_table
 from backends.store.full import FIRST_NUMBER, make_full
 from backends.store.retention import Policy, make_plan, run
-from backends.store.verify import verify_checkpoint
+from backends.store.verify import verify_by_parent, verify_checkpoint
 from tests.support.memory import PAGE, Process, images, page, save_of
 from tests.support.store import UID, Bench
 
@@ -152,6 +152,31 @@ def test_one_that_is_damaged_or_of_other_content_is_not_used(tmp_path: Path) -> 
         assert CheckpointReader(bench.store, UID, TWO, bench.key).manifest.parent == "1.1"
         with pytest.raises(DamagedError):
             full_of(bench)
+
+
+def test_a_full_whose_packs_are_damaged_leaves_the_way_by_the_parent(tmp_path: Path) -> None:
+    bench = begun(Bench(tables=SimulatedOps()), tmp_path)
+    before = {info.key for info in bench.store.list(layout.job(UID, "packs", "1.2", ""))}
+    assert full_of(bench) is not None
+    assert isinstance(bench.store, MemoryStore)
+    added = {info.key for info in bench.store.list(layout.job(UID, "packs", "1.2", ""))} - before
+    whole = dict(bench.store.objects)
+    for key in sorted(added):
+        for harm in ("gone", "flipped"):
+            bench.store.objects = dict(whole)
+            if harm == "gone":
+                del bench.store.objects[key]
+            else:
+                bench.store.flip(key, 20)
+            with pytest.raises(DamagedError):
+                verify_checkpoint(bench.store, UID, TWO, bench.key, bench.clock)
+            report = verify_by_parent(bench.store, UID, TWO, bench.key, bench.clock)
+            assert report is not None
+            assert report.manifest.parent == "1.1"
+            check(bench, 2)
+    bench.store.flip(layout.job(UID, "packs", "1.1", "0"), 5000)  # neither way is whole
+    with pytest.raises(DamagedError):
+        fetch(bench.store, UID, TWO, bench.key, tmp_path / "nothing")
 
 
 def test_no_fault_at_any_operation_harms_what_stands(tmp_path: Path) -> None:
