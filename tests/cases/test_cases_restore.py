@@ -158,7 +158,7 @@ def test_rc_31_a_process_whose_restore_failed_is_never_tried_again(tmp_path: Pat
             with pytest.raises(EngineError, match=r"is failed.*not enough free GPU memory"):
                 hold.give_back(turn, [child.pid])
             fake.heal()
-            with pytest.raises(EngineError, match="restore the job from its last checkpoint|is failed"):
+            with pytest.raises(EngineError, match="is failed"):
                 hold.give_back(turn, [child.pid])
         assert [call[0] for call in fake.calls()].count("restore") == 1
     finally:

@@ -21,7 +21,8 @@ JOBS = 4
 NODES = 5
 STORM_S = 240  # faults happen
 CALM_S = 240  # everything heals and the controller may work; over sooner when all is settled
-LEAST_CALM_S, SETTLED_S = 60, 20
+LEAST_CALM_S, SETTLED_S = 40, 20
+RIVALS = 0.08  # of the worlds have two controllers
 
 
 class Violation(AssertionError):  # noqa: N818 - it is a finding, not an error of the program
