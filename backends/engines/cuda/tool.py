@@ -28,8 +28,7 @@ _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
 _KNOWN = (
     (
         r"OS call failed or operation not supported on this OS",
-        "the driver cannot save what it uses (managed memory, CUDA IPC, NCCL's P2P or NVLS), a restore failed before, or "
-        + "the guard is not root",
+        "the driver cannot save what it uses (managed memory, CUDA IPC, NCCL's P2P or NVLS), a restore failed before, or it is not root",
         "start it with NCCL_P2P_DISABLE=1 NCCL_NVLS_ENABLE=0 NCCL_SHM_DISABLE=1 and without managed memory",
     ),
     (
