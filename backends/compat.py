@@ -22,7 +22,7 @@ Verdict = Literal["ok", "warn", "refuse"]
 SELF_SAVED = frozenset({"signal", "fake"})
 PROPERTIES = (
     "arch", "cpu_features", "kernel", "criu", "criu_ready", "privileges", "gpu_model", "gpu_count", "gpu_mig",
-    "driver", "gpu_memory", "memory", "disk", "libc", "files", "runtime", "os", "cgroup", "lsm",
+    "driver", "cuda_checkpoint", "gpu_memory", "memory", "disk", "libc", "files", "runtime", "os", "cgroup", "lsm",
 )  # fmt: skip
 # Nothing an operator says makes these work.
 FIRM = frozenset({"arch", "criu_ready", "gpu_model"})
@@ -322,7 +322,21 @@ def _gpus(sheet: _Sheet, saved: Fingerprint, here: Facts, self_saved: bool) -> N
         _mig(sheet, saved.gpus, here.gpus)
         sheet.equal("driver", "GPU driver", saved.driver, here.driver, differs="refuse", unknown="refuse",
                     advice="; library file names carry the full version")  # fmt: skip
+        _cuda_checkpoint(sheet, saved, here)
     _gpu_memory(sheet, saved, here.gpus, differs)
+
+
+def _cuda_checkpoint(sheet: _Sheet, saved: Fingerprint, here: Facts) -> None:
+    """What it can do is the driver's, which must be equal; an older program lacks the options to ask for it."""
+    label, advice = "cuda-checkpoint", "install the program that comes with the save's driver"
+    before, now = saved.cuda_checkpoint, here.cuda_checkpoint
+    if here.tools.get(label, "") is None:
+        message = f"{label}: {before or 'some version'} in the save, none on this node; {advice}"
+        sheet.add("cuda_checkpoint", "refuse", message, before, "none")
+    elif before is None or now is None or older(now, before) is None:
+        sheet.unknown("cuda_checkpoint", label, "warn", before, now)
+    else:
+        _not_older(sheet, "cuda_checkpoint", label, before, now, advice)
 
 
 def _told_apart(kinds: list[str | None], saved: tuple[Gpu, ...], here: tuple[Gpu, ...]) -> list[str | None]:

@@ -132,7 +132,7 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
     ),
     (
         r"OS call failed or operation not supported on this OS",
-        "the GPU driver refuses (unified memory, IPC or NCCL peer memory)",
+        "the GPU driver refuses (unified memory, IPC or NCCL peer memory), or it is not root",
         "start the job with NCCL_P2P_DISABLE=1 NCCL_NVLS_ENABLE=0 NCCL_SHM_DISABLE=1, or use engine signal",
     ),
     (

@@ -12,6 +12,7 @@ from backends.clean import clean
 from backends.clock import Clock, SystemClock, format_utc
 from backends.engines.catalogue import node_engines
 from backends.engines.criu import CriuEngine
+from backends.engines.cuda.tool import CudaTool
 from backends.engines.system.nvml import NvmlAnswer
 from backends.errors import ReprieveError
 from backends.guard.probes import gpus, machine
@@ -49,6 +50,7 @@ def collect(
     model, flags, cpus = machine.cpu(base)
     total, available = machine.memory(base)
     found, reason, driver, cuda = gpus.look(base, nvml)
+    tools = {name: shutil.which(name, path=_path()) for name in TOOLS}
     return Facts(
         time=format_utc(now),
         wall_s=now,
@@ -66,7 +68,7 @@ def collect(
         root_free_bytes=machine.free_bytes(place),
         staging_free_bytes=machine.free_bytes(place / "staging"),
         criu=_criu(place, watch),
-        tools={name: shutil.which(name, path=_path()) for name in TOOLS},
+        tools=tools,
         uid=os.getuid(),
         capabilities=machine.capabilities(base),
         cgroup_version=machine.cgroup_version(base),
@@ -74,6 +76,7 @@ def collect(
         gpus=found,
         gpu_reason=reason,
         driver=driver,
+        cuda_checkpoint=_cuda_checkpoint(tools["cuda-checkpoint"], place),
         cuda=cuda,
         image=_image(base),
         files=_identities(paths),
@@ -107,6 +110,14 @@ def _bundle(root: Path) -> str | None:
     try:
         return clean((root / "current").readlink().name, limit=80)
     except OSError:
+        return None
+
+
+def _cuda_checkpoint(program: str | None, root: Path) -> str | None:
+    """The version of cuda-checkpoint here; None when there is none, or when it does not say."""
+    try:
+        return CudaTool(Path(program), root / "run/engines").version() if program is not None else None
+    except (ReprieveError, OSError):
         return None
 
 

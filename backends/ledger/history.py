@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, TypeVar
 
 from backends.ledger.journal import SqlJournal, pack
 from backends.ledger.records import JobCurrent, NodeSeen, Reclaim, SaveMeasure, Word, Work
 from backends.records.event import Event
+
+Record = TypeVar("Record")
+
+
+def _read_anew(
+    rows: Iterable[Any], before: Mapping[str, tuple[str, Record]], make: Callable[..., Record]
+) -> dict[str, tuple[str, Record]]:
+    """Records by key with their texts; of a text that is as before nothing is parsed again."""
+    found = {}
+    for key, text in rows:
+        known = before.get(key)
+        found[key] = known if known is not None and known[0] == text else (text, make(**json.loads(text)))
+    return found
 
 
 class SqlLedger(SqlJournal):
@@ -18,6 +32,8 @@ class SqlLedger(SqlJournal):
         None  # what was read last, and the stamp it belongs to
     )
     _jobs_written = 0
+    _job_texts: Mapping[str, tuple[str, JobCurrent]] = MappingProxyType({})  # by uid, as read last
+    _node_texts: Mapping[str, tuple[str, NodeSeen]] = MappingProxyType({})  # by name
 
     def add_event(self, event: Event) -> bool:
         """Keep an event; False when one of this id is there already."""
@@ -64,7 +80,8 @@ class SqlLedger(SqlJournal):
         stamp = None if found is None else (found, self._jobs_written)
         if stamp is None or self._jobs is None or self._jobs[0] != stamp:
             rows = self._database.rows("SELECT uid, record FROM jobs")
-            self._jobs = (stamp, {row[0]: JobCurrent(**json.loads(row[1])) for row in rows})
+            self._job_texts = _read_anew(rows, self._job_texts, JobCurrent)
+            self._jobs = (stamp, {uid: job for uid, (_, job) in self._job_texts.items()})
         return dict(self._jobs[1])
 
     def forget_job(self, uid: str) -> None:
@@ -84,10 +101,9 @@ class SqlLedger(SqlJournal):
 
     def nodes(self) -> dict[str, NodeSeen]:
         """Last answers by node name."""
-        return {
-            row[0]: NodeSeen(**json.loads(row[1]))
-            for row in self._database.rows("SELECT name, record FROM nodes")
-        }
+        rows = self._database.rows("SELECT name, record FROM nodes")
+        self._node_texts = _read_anew(rows, self._node_texts, NodeSeen)
+        return {name: node for name, (_, node) in self._node_texts.items()}
 
     def put_reclaim(self, reclaim: Reclaim) -> None:
         """Keep a reclaim; the same key replaces its earlier record."""

@@ -77,6 +77,9 @@ class Facts:
     gpus: tuple[Gpu, ...] | None = None  # None: unknown; () none
     gpu_reason: str = ""  # why `gpus` or their details are unknown
     driver: str | None = None  # NVIDIA kernel driver, full text
+    cuda_checkpoint: str | None = (
+        None  # version of the program that saves GPU state; None: absent, or it does not say
+    )
     cuda: str | None = None  # newest CUDA version that this driver runs, 13.0
     image: Image = field(default_factory=Image)
     files: dict[str, FileIdentity | None] = field(default_factory=dict)  # asked for; None: absent

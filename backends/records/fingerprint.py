@@ -28,6 +28,7 @@ class Fingerprint:
     lsm: tuple[str, ...] | None = None
     gpus: tuple[Gpu, ...] | None = None  # those the job used; () for a job without
     driver: str | None = None
+    cuda_checkpoint: str | None = None
     os_id: str | None = None
     os_version: str | None = None
     files: dict[str, FileIdentity] = field(default_factory=dict)  # executable and libraries by path
@@ -70,6 +71,7 @@ def fingerprint_of(
         lsm=facts.lsm,
         gpus=gpus,
         driver=facts.driver if gpus != () else None,
+        cuda_checkpoint=facts.cuda_checkpoint if gpus != () else None,
         os_id=facts.image.os_id,
         os_version=facts.image.os_version,
         files={**facts.image.files, **(files or {})},

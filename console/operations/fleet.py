@@ -15,6 +15,7 @@ from backends.ids import new_nonce
 from backends.inventory.model import Renting
 from backends.ledger.locks import Locks
 from backends.ledger.port import Ledger
+from backends.ledger.records import JobCurrent
 from backends.nodes.port import NodeLink
 from backends.records import strict
 from backends.records.event import Event
@@ -168,23 +169,18 @@ class Fleet:
 
     def job(self, name: str) -> Job:
         """The record of a job, with the uid and node that the ledger knows; UsageError when there is none."""
-        job = self.jobs().get(name)
+        job = self.records.jobs().get(name)
         if job is None:
             raise UsageError(
                 f"job {name!r} is not in the fleet {self.context.name}", hint="see `reprieve jobs list`"
             )
-        return job
+        known = [each for each in self.ledger.jobs().values() if each.name == name]
+        return _merged(job, known[-1] if known else None)
 
     def jobs(self) -> dict[str, Job]:
         """All jobs by name, each with the uid and node that the ledger knows."""
         current = {known.name: known for known in self.ledger.jobs().values()}
-        jobs = {}
-        for name, job in self.records.jobs().items():
-            known = current.get(name)
-            if known is not None and job.uid in ("", known.uid):
-                job = dataclasses.replace(job, uid=known.uid, node=known.node or job.node)  # noqa: PLW2901 # the merged record
-            jobs[name] = job
-        return jobs
+        return {name: _merged(job, current.get(name)) for name, job in self.records.jobs().items()}
 
     def store_url(self, job: Job) -> str:
         """The job's store, else the fleet's default; UsageError when neither is set."""
@@ -273,3 +269,10 @@ class Fleet:
         await self.links.close()
         self.ledger.close()
         self.locks.close()
+
+
+def _merged(job: Job, known: JobCurrent | None) -> Job:
+    """The record with what the ledger knows of the same incarnation."""
+    if known is None or job.uid not in ("", known.uid):
+        return job
+    return dataclasses.replace(job, uid=known.uid, node=known.node or job.node)

@@ -394,14 +394,14 @@ class Practice:
         self.records.remove_node(name)
         return node
 
-    def fleet(self, who: str = "console") -> Fleet:
-        """Open a console on this world."""
+    def fleet(self, who: str = "console", state: str = "state") -> Fleet:
+        """Open a console on this world; one with another `state` is on another machine."""
 
         def cloud_of(node: Node) -> Cloud | None:
             return self.cloud if node.provider in ("practice", "aws") else None
 
         context = Context(
-            "test", self.directory, self.directory / "state", self.directory / "cache", store=STORE
+            "test", self.directory, self.directory / state, self.directory / "cache", store=STORE
         )
         return Fleet(
             context,

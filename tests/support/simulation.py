@@ -9,16 +9,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from backends.fakes.clock import run
+from backends.fakes.world import FakeProcess
 from backends.ids import CheckpointId
 from backends.records.job import Job
+from console.operations.fleet import Fleet
 from console.operations.flows.watch import Watch
 from tests.support.operations import Crash, Practice
+from tests.support.storm import Storm
 
 JOBS = 4
 NODES = 5
 STORM_S = 240  # faults happen
 CALM_S = 240  # everything heals and the controller may work; over sooner when all is settled
-LEAST_CALM_S, SETTLED_S = 60, 20
+LEAST_CALM_S, SETTLED_S = 40, 20
+RIVALS = 0.08  # of the worlds have two controllers
 
 
 class Violation(AssertionError):  # noqa: N818 - it is a finding, not an error of the program
@@ -45,54 +49,20 @@ class Story:
         ]
         for node in self.practice.nodes.values():
             node.restore_takes_s = self.random.uniform(2, 45)  # long enough that much goes wrong meanwhile
+        self.storm = Storm(self.practice, self.jobs, self.random)
+        self.rivals = (
+            self.random.random() < 0.25
+        )  # a second controller on another machine: nothing shared but the store
         self.checked = 0
-        self.crash_in = -1
         self.settled_s = 0.0
 
     # -- faults ---------------------------------------------------------------------------------------------------
 
-    def fault(self) -> None:
-        """One random fault."""
-        alive = [name for name, node in self.practice.nodes.items() if not node.dead]
-        if len(alive) < 2:
-            return
-        name = self.random.choice(alive)
-        node = self.practice.nodes[name]
-        kind = self.random.choice(
-            ["reclaim", "partition", "heal", "store_away", "store_back", "cloud_silent", "cloud_back", "engine",
-             "damage", "crash", "crash", "reclaim"]
-        )  # fmt: skip
-        self.log.append(f"{self.clock.monotonic():.0f} {kind} {name}")
-        if kind == "reclaim":
-            self.practice.reclaim(name)
-        elif kind in ("partition", "heal"):
-            node.partitioned = kind == "partition"
-        elif kind in ("store_away", "store_back"):
-            node.store_away = kind == "store_away"
-        elif kind in ("cloud_silent", "cloud_back"):
-            self.practice.cloud.silent = kind == "cloud_silent"
-        elif kind == "engine":
-            node.failures.append("engine trouble")
-        elif kind == "damage":
-            uid = self.random.choice(self.jobs).uid
-            saves = sorted(self.practice.book.saves.get(uid, {}))
-            if len(saves) > 1:
-                self.practice.book.damaged.add((uid, str(saves[-1])))
-        else:
-            self.crash_in = self.random.randint(1, 40)
-
-    def heal(self) -> None:
-        """All faults end; what was reclaimed stays gone."""
-        self.practice.cloud.silent = False
-        for node in self.practice.nodes.values():
-            node.partitioned = node.store_away = False
-            node.failures.clear()
-
     def moment(self, label: str) -> None:
         """Kill the controller here when its time has come."""
-        if self.crash_in > 0:
-            self.crash_in -= 1
-            if self.crash_in == 0:
+        if self.storm.crash_in > 0:
+            self.storm.crash_in -= 1
+            if self.storm.crash_in == 0:
                 self.log.append(f"{self.clock.monotonic():.0f} controller killed at {label}")
                 raise Crash(label)
 
@@ -102,19 +72,47 @@ class Story:
         """What must hold at every moment."""
         world, book = self.practice.world, self.practice.book
         for job in self.jobs:
-            live = world.live(job.uid)
+            live = self.live(job)
             if len(live) > 1:
                 raise Violation(f"two processes of {job.name}: {[(p.node, p.epoch) for p in live]}")
             for process in world.processes:
-                if process.uid == job.uid and process.frozen and process.alive:
+                ours = process.uid == job.uid and (job.uid, process.epoch) not in self.storm.words
+                if ours and process.frozen and process.alive:
                     raise Violation(f"{job.name} lived on {process.node} and was taken for dead")
             for epoch in book.epochs.get(job.uid, {}):
                 if world.starts(job.uid, epoch) > 1:
                     raise Violation(f"epoch {epoch} of {job.name} was started twice")
         for uid, epoch, checkpoint in book.chosen[self.checked :]:
             if checkpoint is not None:
+                self.check_lineage(uid, epoch, checkpoint)
                 self.check_choice(uid, epoch, checkpoint)
         self.checked = len(book.chosen)
+
+    def live(self, job: Job) -> list[FakeProcess]:
+        """Its processes that run, without those taken over at an operator's mistaken word: they freeze a little later."""
+        newest = self.practice.book.newest_epoch(job.uid)
+        return [
+            each for each in self.practice.world.live(job.uid)
+            if each.epoch == newest or (job.uid, each.epoch) not in self.storm.words
+        ]  # fmt: skip
+
+    def check_lineage(self, uid: str, epoch: int, checkpoint: str) -> None:
+        """What was chosen lies on the chain: nothing that an older epoch saved after the next had begun."""
+        views, chosen = self.practice.book.epochs[uid], CheckpointId.parse(checkpoint)
+        named = [number for number in views if number < epoch and views[number].kind not in ("none", "void")]
+        number, limit = max(named), None
+        while chosen.epoch != number:
+            began = views[number].checkpoint
+            if began is None or chosen.epoch > number:
+                raise Violation(
+                    f"epoch {epoch} of {uid} went on from {checkpoint}, which is not on its chain"
+                )
+            limit = CheckpointId.parse(began)
+            number = limit.epoch
+        if limit is not None and chosen > limit:
+            raise Violation(
+                f"epoch {epoch} of {uid} went on from {checkpoint}, saved after {limit} was taken over"
+            )
 
     def check_choice(self, uid: str, epoch: int, checkpoint: str) -> None:
         """The newest whole save of the incarnation before, or, when it has none, what that one went on from."""
@@ -143,7 +141,7 @@ class Story:
     def is_settled(self, watch: Watch) -> bool:
         """Every job lives once and nobody works on one."""
         idle = all(task.done() for task in watch.tasks.values())
-        return idle and all(len(self.practice.world.live(job.uid)) == 1 for job in self.jobs)
+        return idle and all(len(self.live(job)) == 1 for job in self.jobs)
 
     # -- running --------------------------------------------------------------------------------------------------
 
@@ -158,45 +156,52 @@ class Story:
                 passed = self.passed
         self.check()
         for job in self.jobs:
-            if not self.practice.world.live(job.uid) and not any(
-                job.name in text for text in self.told if "ALERT" in text
-            ):
+            if not self.live(job) and not any(job.name in text for text in self.told if "ALERT" in text):
                 raise Violation(f"{job.name} does not run and nobody was told why")
-        self.restores = len(self.practice.fleet().ledger.reclaims())
+        self.restores = sum(len(fleet.ledger.reclaims()) for fleet in self.consoles())
         return self
+
+    def consoles(self) -> list[Fleet]:
+        """The controllers that run: one, or two that know nothing of each other."""
+        found = [self.practice.fleet("controller")]
+        return [*found, self.practice.fleet("rival", "elsewhere")] if self.rivals else found
 
     async def controller(self, seconds: float, start: float) -> float:
         """One controller's life; ends by a crash or when the time is over."""
-        fleet = self.practice.fleet("controller")
-        watch = Watch(fleet, self.told.append, every_s=5.0)
-        task = asyncio.create_task(watch.run())
+        fleets = self.consoles()
+        watches = [Watch(fleet, self.told.append, every_s=5.0) for fleet in fleets]
+        tasks = [asyncio.create_task(watch.run()) for watch in watches]
+        self.storm.fleet = fleets[0]
         self.passed = start
         next_fault = start + self.random.uniform(5, 40)
         while self.passed < start + seconds:
             await asyncio.sleep(2.0)
             self.passed += 2.0
-            if task.done():
-                task.result()
-            if any(
-                each.done() and not each.cancelled() and each.exception() for each in watch.tasks.values()
-            ):
+            for task in tasks:
+                if task.done():
+                    task.result()
+            under_way = [each for watch in watches for each in watch.tasks.values()]
+            if any(each.done() and not each.cancelled() and each.exception() for each in under_way):
                 raise Crash("a restore was killed")
+            self.storm.due()
             for node in self.practice.nodes.values():
                 node.tick()
             self.check()
             if self.passed < STORM_S and self.passed >= next_fault:
-                self.fault()
+                struck = self.storm.strike()
+                self.log.append(f"{self.clock.monotonic():.0f} {struck}")
                 next_fault = self.passed + self.random.uniform(5, 40)
             if self.passed >= STORM_S:
-                self.heal()
-                self.crash_in = -1
-                self.settled_s = self.settled_s + 2.0 if self.is_settled(watch) else 0.0
+                self.storm.calm()
+                self.settled_s = self.settled_s + 2.0 if all(map(self.is_settled, watches)) else 0.0
                 if self.passed >= STORM_S + LEAST_CALM_S and self.settled_s >= SETTLED_S:
                     seconds = STORM_S + CALM_S - start
                     break
-        watch.stopping = True
-        await task
-        fleet.ledger.close()
+        for watch in watches:
+            watch.stopping = True
+        await asyncio.gather(*tasks)
+        for fleet in fleets:
+            fleet.ledger.close()
         return seconds
 
 

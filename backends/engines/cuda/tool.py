@@ -22,13 +22,14 @@ from backends.errors import EngineError
 
 QUESTION_S = 30.0
 _TAIL_BYTES = 4096
+_VERSION = re.compile(r"^Version[: ]+(\d+(?:\.\d+)*)", re.MULTILINE | re.IGNORECASE)
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
 
 # pattern in the program's words, what it means, what to do
 _KNOWN = (
     (
         r"OS call failed or operation not supported on this OS",
-        "the driver cannot save what it uses (managed memory, CUDA IPC, NCCL's P2P or NVLS), or a restore failed before",
+        "the driver cannot save what it uses (managed memory, CUDA IPC, NCCL's P2P or NVLS), a restore failed before, or it is not root",
         "start it with NCCL_P2P_DISABLE=1 NCCL_NVLS_ENABLE=0 NCCL_SHM_DISABLE=1 and without managed memory",
     ),
     (
@@ -75,13 +76,22 @@ class CudaTool:
     def __init__(self, program: Path, run: Path) -> None:
         self.program = program
         self.run = run
-        self._options: frozenset[str] | None = None
+        self._told: str | None = None
 
     def options(self) -> frozenset[str]:
         """The options in its help."""
-        if self._options is None:
-            self._options = frozenset(_OPTION.findall(self._ask("--help").text))
-        return self._options
+        return frozenset(_OPTION.findall(self._help()))
+
+    def _help(self) -> str:
+        """What it says of itself, asked once."""
+        if self._told is None:
+            self._told = self._ask("--help").text
+        return self._told
+
+    def version(self) -> str | None:
+        """The version in its help, such as 570.86.10; None when it names none."""
+        found = _VERSION.search(self._help())
+        return found.group(1) if found is not None else None
 
     def uses_cuda(self, pid: int) -> bool:
         """Whether the process has CUDA state: the question for its state matches mere coordinators too."""

@@ -19,6 +19,7 @@ from console.operations.fleet import Fleet
 FACTS_S = 15.0
 AT_ONCE = 8  # nodes asked at once where it is known which ones answer
 
+Coming = dict[str, set[str]]
 Heard = dict[str, tuple[NodeStatus | None, NodeVerdict]]
 
 
@@ -95,7 +96,8 @@ async def find_place(
     ]
 
     def choose(found: dict[str, Candidate]) -> Placement:
-        counted = [_counted(fleet, job, each) for each in found.values()]
+        coming = _coming(fleet, job)  # now: others may have chosen while nodes were asked
+        counted = [_counted(coming, each) for each in found.values()]
         return place([*counted, *skipped], to=to, policy=job.restore, home_pool=home_pool, exclude=exclude)
 
     found: dict[str, Candidate] = {}
@@ -130,7 +132,7 @@ async def _likeliest(
     home_pool: str | None,
 ) -> list[Candidate]:
     """Candidates until one fits: those that answer, least loaded first; the others as they were heard last."""
-    found, likely = [], []
+    found, likely, coming = [], [], _coming(fleet, job)
     for node in asked:
         status, verdict = heard.get(node.name, (None, NodeVerdict("unreachable", "no answer yet")))
         seen = Candidate(
@@ -140,7 +142,7 @@ async def _likeliest(
             found.append(seen)
             continue
         live = frozenset(each.uid for each in status.jobs if each.state not in ENDED)
-        load = len(live) + _placed(fleet, job, node.name, live)
+        load = len(live) + _placed(coming, node.name, live)
         likely.append(
             ((status.notice == "hint", load, node.pool != home_pool, node.name), node, status, verdict)
         )
@@ -158,12 +160,19 @@ async def _likeliest(
     return found
 
 
-def _placed(fleet: Fleet, job: Job, node: str, live: frozenset[str]) -> int:
+def _coming(fleet: Fleet, job: Job) -> Coming:
+    """Uids of the other jobs that this program is bringing, by node."""
+    found: Coming = {}
+    for uid, where in list(fleet.placing.items()):
+        if uid != job.uid:
+            found.setdefault(where, set()).add(uid)
+    return found
+
+
+def _placed(coming: Coming, node: str, live: frozenset[str]) -> int:
     """Jobs that this program is bringing to `node` and that its guard does not show yet."""
-    return sum(
-        where == node and uid != job.uid and uid not in live for uid, where in list(fleet.placing.items())
-    )
+    return len(coming.get(node, set()) - live)
 
 
-def _counted(fleet: Fleet, job: Job, seen: Candidate) -> Candidate:
-    return dataclasses.replace(seen, jobs=seen.jobs + _placed(fleet, job, seen.name, seen.live))
+def _counted(coming: Coming, seen: Candidate) -> Candidate:
+    return dataclasses.replace(seen, jobs=seen.jobs + _placed(coming, seen.name, seen.live))

@@ -6,12 +6,12 @@ Several programs may run one batch: each item is worked on by whoever holds its 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
-from backends.errors import ReprieveError, StillRunningError, UsageError
+from backends.errors import IncompatibleError, ReprieveError, StillRunningError, UsageError
 from backends.ledger.records import Item, ItemState
 from backends.records.job import Job
 from console.operations.common import runs
@@ -23,10 +23,13 @@ from console.operations.decide.batch import BatchItem, order
 from console.operations.decide.loss import why_no_proof, word_hint
 from console.operations.fleet import Fleet
 from console.operations.flows.restore import Restored, RestoreWish, restore
+from console.operations.polling import Poller
 
 OnItem = Callable[[dict[str, Any]], None]
 OnStep = Callable[[str], None]
 SCHEMA = "reprieve/batch-item/v1"
+MANY = 16  # items from which on one look at all nodes serves them all
+HEAR_S = 5.0  # from one such look to the next
 LOOK_S = 1.0  # how often an item that another program works on is looked at
 
 
@@ -121,22 +124,50 @@ async def proceed(
         raise UsageError(f"--max-parallel is {max_parallel}; at least 1 is needed")
     gate = asyncio.Semaphore(max_parallel)
     failed = asyncio.Event()
+    items = fleet.ledger.items(run)
+    poller = Poller(fleet) if len(items) > MANY else None
 
     async def one(item: Item) -> None:
         while True:
             async with gate:
-                ended = await _take(fleet, item, fail_fast and failed.is_set(), on_item, on_step)
+                ended = await _take(fleet, item, fail_fast and failed.is_set(), on_item, on_step, poller)
             if ended is not None:
                 break
             await fleet.clock.pause(LOOK_S)
         if not ended:
             failed.set()
 
-    await asyncio.gather(*(one(item) for item in fleet.ledger.items(run)))
+    async def all_of_them() -> None:
+        await asyncio.gather(*(one(item) for item in items))
+
+    await (all_of_them() if poller is None else _listening(poller, all_of_them()))
     return run_document(fleet, run, runs.close(fleet, run))
 
 
-async def _take(fleet: Fleet, item: Item, give_up: bool, on_item: OnItem, on_step: OnStep) -> bool | None:
+async def _listening(poller: Poller, work: Coroutine[Any, Any, None]) -> None:
+    """Do `work` while all nodes are looked at again and again, so that its items need not ask each of them."""
+
+    async def listen() -> None:
+        while True:
+            await poller.fleet.clock.pause(HEAR_S)
+            await poller.look()
+
+    await poller.look()
+    tasks = [asyncio.create_task(work), asyncio.create_task(listen())]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await poller.close()
+
+
+async def _take(
+    fleet: Fleet, item: Item, give_up: bool, on_item: OnItem, on_step: OnStep, poller: Poller | None
+) -> bool | None:
     """Work on an item unless somebody else does: whether it ended well, None when another program works on it."""
     with ExitStack() as held:
         try:
@@ -150,10 +181,12 @@ async def _take(fleet: Fleet, item: Item, give_up: bool, on_item: OnItem, on_ste
         if give_up:
             _close(fleet, now, "cancelled", "an earlier item failed", {}, on_item)
             return True
-        return await _restore_one(fleet, now, on_item, on_step)
+        return await _restore_one(fleet, now, on_item, on_step, poller)
 
 
-async def _restore_one(fleet: Fleet, item: Item, on_item: OnItem, on_step: OnStep) -> bool:
+async def _restore_one(
+    fleet: Fleet, item: Item, on_item: OnItem, on_step: OnStep, poller: Poller | None
+) -> bool:
     data = item.arguments
     try:
         job = fleet.job(item.job)
@@ -164,6 +197,7 @@ async def _restore_one(fleet: Fleet, item: Item, on_item: OnItem, on_step: OnSte
             force=forced(data.get("force", ()), default=f"forced by batch {item.run}"),
             cause="batch",
             detected_at=data.get("detected_at"),
+            hearing=poller,
         )
         if not fleet.ledger.steps(item.run, item.item):
             running = await _runs_already(fleet, job)
@@ -171,13 +205,23 @@ async def _restore_one(fleet: Fleet, item: Item, on_item: OnItem, on_step: OnSte
                 _close(fleet, item, "already_restored", "it runs", running, on_item)
                 return True
         fleet.ledger.close_item(item.run, item.item, "running", "", {})
-        result = await restore(fleet, wish, item.run, item.item, lambda text: on_step(f"{item.job}: {text}"))
+        result = await _bring_back(fleet, wish, item, lambda text: on_step(f"{item.job}: {text}"))
     except ReprieveError as error:
         _close(fleet, item, runs.item_state_of(error), error.message, {}, on_item)
         return False
     state: ItemState = "restored" if result.state == "restored" else "already_restored"
     _close(fleet, item, state, "; ".join(result.notes), _result(result), on_item)
     return True
+
+
+async def _bring_back(fleet: Fleet, wish: RestoreWish, item: Item, on_step: OnStep) -> Restored:
+    """Restore; where none of the nodes that were heard takes the job, every node is asked: one may just be busy."""
+    try:
+        return await restore(fleet, wish, item.run, item.item, on_step)
+    except IncompatibleError:
+        if wish.hearing is None:
+            raise
+    return await restore(fleet, replace(wish, hearing=None), item.run, item.item, on_step)
 
 
 async def _runs_already(fleet: Fleet, job: Job) -> dict[str, Any] | None:

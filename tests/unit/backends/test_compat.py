@@ -35,6 +35,7 @@ HERE = Facts(
     lsm=("apparmor", "yama"),
     gpus=(H100, H100),
     driver="570.211.01",
+    cuda_checkpoint="570.86.10",
     image=Image("debian", "12", {LIBC: FileIdentity(100, "aa" * 20)}),
 )
 SAVED = fingerprint_of(
@@ -115,6 +116,12 @@ TABLE: list[tuple[str, dict[str, Any], dict[str, Any], str, str]] = [
     ("gpu_memory", {}, {"gpus": (replace(H100, memory_free_bytes=None), H100)}, "warn", "free GPU memory: 100.0 GiB needed in the save, unknown on this node; whether they agree cannot be told"),
     ("driver", {}, {"driver": "570.195.03"}, "refuse", "GPU driver: 570.211.01 in the save, 570.195.03 on this node; library file names carry the full version"),
     ("driver", {}, {"driver": None}, "refuse", "GPU driver: 570.211.01 in the save, unknown on this node; whether they agree cannot be told"),
+    ("cuda_checkpoint", {}, {"cuda_checkpoint": "555.42.02"}, "refuse",
+     "cuda-checkpoint: 570.86.10 in the save, 555.42.02 on this node, which is older; install the program that comes with the save's driver"),
+    ("cuda_checkpoint", {}, {"cuda_checkpoint": None, "tools": {"cuda-checkpoint": None}}, "refuse",
+     "cuda-checkpoint: 570.86.10 in the save, none on this node; install the program that comes with the save's driver"),
+    ("cuda_checkpoint", {}, {"cuda_checkpoint": "580.95.05"}, "warn", "cuda-checkpoint: 570.86.10 in the save, 580.95.05 on this node, newer: mostly works"),
+    ("cuda_checkpoint", {"cuda_checkpoint": None}, {}, "warn", "cuda-checkpoint: unknown in the save, 570.86.10 on this node; whether they agree cannot be told"),
     ("memory", {}, {"memory_available_bytes": 5 * GIB}, "refuse", "memory: 10.0 GiB needed, 5.0 GiB available on this node"),
     ("memory", {"memory_needed_bytes": None}, {}, "warn", "memory: unknown in the save, 64.0 GiB available on this node; whether they agree cannot be told"),
     ("disk", {}, {"staging_free_bytes": 300 << 20}, "refuse", "free disk: 20.0 GiB needed, 300.0 MiB available on this node"),
@@ -150,7 +157,7 @@ def test_the_table_covers_every_property() -> None:
 
 def test_a_job_without_gpus_asks_for_none() -> None:
     found = rows(replace(SAVED, gpus=(), driver=None), replace(HERE, gpus=None))
-    assert not {"gpu_model", "gpu_count", "gpu_mig", "gpu_memory", "driver"} & found.keys()
+    assert not {"gpu_model", "gpu_count", "gpu_mig", "gpu_memory", "driver", "cuda_checkpoint"} & found.keys()
 
 
 @pytest.mark.parametrize("engine", ["signal", "fake"])

@@ -126,3 +126,16 @@ def test_questions(fake: FakeCuda, tmp_path: Path, two: list[int]) -> None:
     assert not tool.uses_cuda(1)
     assert tool.state(two[0]) == "running"
     assert tool.state(1 << 22) == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("told", "version"),
+    [
+        ("CUDA checkpoint and restore utility.\nVersion 570.86.10. Copyright (C) 2025 NVIDIA CORPORATION.", "570.86.10"),
+        ("--action --pid", None),
+        ("Version unknown", None),
+    ],
+)  # fmt: skip
+def test_its_version_is_in_its_help(fake: FakeCuda, tmp_path: Path, told: str, version: str | None) -> None:
+    fake.say_help(told)
+    assert fake.tool(tmp_path / "run").version() == version
