@@ -45,6 +45,8 @@ _SPECIAL: dict[str, Schema] = {
     "on_demand": {"type": "boolean"},
     "max_usd": {"type": "number"},
     "max_nodes": _COUNT,
+    "max_usd_month": {"type": "number"},
+    "max_rent_usd": {"type": "number"},
     "keep_last": {"type": "integer", "minimum": 1},
     "hours": {"type": ["number", "string"], "description": "hours as a number, or a duration"},
     "max_overhead": {"type": ["number", "string"], "description": "share from 0 to 1, or per cent"},

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import asdict
+from typing import Any
 
 from backends.clock import parse_utc
 from backends.errors import ReprieveError, StoreError, UnreachableError
 from backends.ledger.records import Reclaim
 from backends.records.job import Job
+from backends.records.node import Node
 from console.operations.common import runs
 from console.operations.decide.capacity import Request
+from console.operations.decide.spending import over
 from console.operations.decide.watch import Action, back_off_s
-from console.operations.flows.capacity import replacement, request_for
+from console.operations.flows.capacity import attempts, from_any, paid_for, preview, request_for, token_of
 from console.operations.flows.fencing import Fencer
+from console.operations.flows.lending import RENTED
 from console.operations.flows.looking import Looking, Told, Trouble
 from console.operations.flows.restore import RestoreWish, restore
 from console.operations.flows.upkeep import Upkeep
@@ -31,6 +35,7 @@ class Watch(Looking):
         self.fencer = Fencer(self.fleet, self.say, self.alert)
         self.store_answers = True
         self.beat_at: float | None = None  # wall time of the last heartbeat that every store took
+        self.sharing: dict[str, str] = {}  # uid of a job that a new machine is had for → the node it replaces
         self._room = asyncio.Semaphore(MOST_AT_ONCE)
         self.upkeep = Upkeep(self.fleet, self.told, self.alert)
 
@@ -44,6 +49,7 @@ class Watch(Looking):
                 for action in await self.look():
                     self.act(action)
                 self.fence()
+                self.money()
                 self.upkeep.tick()
                 await self.fleet.clock.pause(self.every_s)
         finally:
@@ -98,6 +104,15 @@ class Watch(Looking):
         """Turn off what its record says is to be turned off after so much silence."""
         self.fencer.act(self.poller, store_answers=self.store_answers)
 
+    def money(self) -> None:
+        """Tell of rented machines that have cost more than one may; ending them is left to people: jobs live there."""
+        if not any(RENTED in node.labels for node in self.fleet.records.nodes().values()):
+            return
+        limits, now = self.fleet.records.renting(), self.fleet.clock.wall()
+        for node, usd in over(limits, paid_for(self.fleet), now).items():
+            text = f"node {node} has cost {usd:.2f} USD, and max_usd is {limits.max_usd:g}: move its jobs, then `reprieve fleet reap`"
+            self.alert(node, text)
+
     # -- acting ---------------------------------------------------------------------------------------------------
 
     def act(self, action: Action) -> None:
@@ -110,6 +125,7 @@ class Watch(Looking):
             return
         lost = self.fleet.records.nodes().get(job.node)
         wanted: Request | None = None
+        token = ""
         if action.kind == "capacity":
             self.short.setdefault(job.uid, None)
             request: Request | str = f"node {job.node} is not in the fleet"
@@ -120,6 +136,8 @@ class Watch(Looking):
                 self.alert(job.uid, f"job {job.name} waits for capacity: {action.reason}; {request}")
                 return
             wanted = request
+            if lost is not None:
+                token = token_of(lost, wanted, attempts(self.fleet, lost))
         known = self.poller.known.get(job.node)
         status = known.status if known is not None else None
         noticed = self._noticed_s(job.node)
@@ -127,6 +145,7 @@ class Watch(Looking):
             "detected_at": self.lost_at.get(job.node, self.fleet.clock.wall()),
             "lost": job.node,
             "capacity": None if wanted is None else asdict(wanted),
+            "token": token,
             "short": job.uid in self.short,
             "notice": None if status is None else noticed is not None or status.notice == "notice",
             "notice_s": noticed,
@@ -134,6 +153,15 @@ class Watch(Looking):
         run = runs.open_run(self.fleet, "watch", [("1", job.name, arguments)], reason=action.reason)
         self.say(f"{job.name}: {action.reason}", "news", "restore.begun", node=job.node, job=job.name)
         self._begin(job, run.id, arguments)
+
+    def would_ask(self, job: str) -> dict[str, Any]:
+        """What a lost job's new machine would be asked for by, now; contacts nobody."""
+        known = self.fleet.job(job)
+        lost = self.fleet.records.nodes().get(known.node)
+        if lost is None:
+            return {"job": job, "reason": f"node {known.node} is not in the fleet"}
+        now = self.fleet.clock.wall()
+        return preview(self.fleet, known, lost, now - self.lost_at.get(known.node, now))
 
     def _noticed_s(self, node: str) -> float | None:
         """How long before its proven loss the node's notice was seen; None: never."""
@@ -162,7 +190,11 @@ class Watch(Looking):
                 lost = fleet.records.nodes().get(str(arguments.get("lost")))
                 wanted = arguments.get("capacity")
                 if isinstance(wanted, dict) and lost is not None:
-                    to = (await replacement(fleet, lost, Request(**wanted), step)).name
+                    first = (
+                        Request(**wanted),
+                        str(arguments.get("token") or token_of(lost, Request(**wanted))),
+                    )
+                    to = await self._rented(job, lost, first, detected, step)
                 no_node_s = self._no_node_s(job.uid, arguments)
                 wish = RestoreWish(
                     job,
@@ -178,6 +210,8 @@ class Watch(Looking):
             except ReprieveError as error:
                 self._failed(job, run, error, arguments)
                 return
+            finally:
+                self.sharing.pop(job.uid, None)
         self.trouble.pop(job.uid, None)
         self.short.pop(job.uid, None)
         self.alerts = {alert for alert in self.alerts if alert[0] != job.uid}
@@ -185,6 +219,22 @@ class Watch(Looking):
         runs.close(fleet, run)
         text = f"{job.name} runs on {result.node} again, epoch {result.epoch}"
         self.say(text, "news", "restore.done", node=result.node, job=job.name)
+
+    async def _rented(
+        self, job: Job, lost: Node, first: tuple[Request, str], detected: object, step: Told
+    ) -> str:
+        """The name of a new machine that can take the job."""
+
+        def waited_s() -> float:
+            return self.fleet.clock.wall() - detected if isinstance(detected, (int, float)) else 0.0
+
+        def alone(node: Node) -> bool:
+            waiting = any(held == lost.name and uid != job.uid for uid, held in self.sharing.items())
+            return not waiting and all(each.node != node.name for each in self.fleet.jobs().values())
+
+        self.sharing[job.uid] = lost.name
+        node = await from_any(self.fleet, job, lost, first, step, waited_s=waited_s, alone=alone)
+        return node.name
 
     def _no_node_s(self, uid: str, arguments: dict[str, object]) -> float:
         """How long no node could take the job, now that one can; told once, so that failed tries do not count."""
