@@ -64,6 +64,7 @@ class Inventory:
     pools: dict[str, Pool] = field(default_factory=dict)
     store: str | None = None  # [fleet] store
     renting: Renting = field(default_factory=Renting)  # [fleet] rent, on_demand, max_usd, max_nodes
+    notices: tuple[str, ...] = ()  # [fleet] notices: where providers tell of machines outside of them
     origins: dict[tuple[Kind, str], Origin] = field(default_factory=dict)
     files: tuple[Path, ...] = ()  # files that were read; empty: the fleet has no file yet
 

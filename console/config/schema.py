@@ -88,7 +88,7 @@ def fleet_schema() -> Schema:
     job["properties"] |= {"attach": attach, "done": {**_closed({"file": _TEXT}), "required": ["file"]}}
     pool = _closed({"launch": _closed(dict.fromkeys(LAUNCH_KEYS, True))})
     properties = {
-        "fleet": _closed({"store": _TEXT, **{key: _SPECIAL[key] for key in RENTING_KEYS}}),
+        "fleet": _closed({"store": _TEXT, "notices": _LIST, **{key: _SPECIAL[key] for key in RENTING_KEYS}}),
         "nodes": {"type": "object", "additionalProperties": node},
         "jobs": {"type": "object", "additionalProperties": job},
         "pools": {"type": "object", "additionalProperties": pool},

@@ -45,6 +45,10 @@ class Records(Protocol):
         """All pools with a record, by id."""
         ...
 
+    def notices(self) -> tuple[str, ...]:
+        """Queues in which providers tell of machines outside of them, such as aws-sqs:us-east-1/NAME."""
+        ...
+
     def put_pool(self, pool: Pool) -> None:
         """Add or replace a pool's record; UsageError when it stands in a file of the user's own."""
         ...

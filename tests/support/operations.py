@@ -251,6 +251,7 @@ class MemoryRecords:
     known_nodes: dict[str, Node] = field(default_factory=dict)
     known_jobs: dict[str, Job] = field(default_factory=dict)
     known_pools: dict[str, Pool] = field(default_factory=dict)
+    queues: tuple[str, ...] = ()
     limits: Renting = field(default_factory=Renting)
 
     def nodes(self) -> dict[str, Node]:
@@ -264,6 +265,9 @@ class MemoryRecords:
 
     def pools(self) -> dict[str, Pool]:
         return dict(self.known_pools)
+
+    def notices(self) -> tuple[str, ...]:
+        return self.queues
 
     def put_pool(self, pool: Pool) -> None:
         self.known_pools[pool.id] = pool

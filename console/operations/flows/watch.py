@@ -36,6 +36,7 @@ class Watch(Looking):
         self.store_answers = True
         self.beat_at: float | None = None  # wall time of the last heartbeat that every store took
         self.sharing: dict[str, str] = {}  # uid of a job that a new machine is had for → the node it replaces
+        self.listeners: list[asyncio.Task[None]] = []
         self._room = asyncio.Semaphore(MOST_AT_ONCE)
         self.upkeep = Upkeep(self.fleet, self.told, self.alert)
 
@@ -43,6 +44,7 @@ class Watch(Looking):
         """Look and act until `stopping`; restores under way are left to their journal when cancelled."""
         self.fleet.tell("watch.started", f"controller {self.fleet.who} watches {self.fleet.context.name}")
         self.take_up()
+        self.listen()
         try:
             while not self.stopping:
                 await self.beat()
@@ -68,6 +70,9 @@ class Watch(Looking):
         for task in self.tasks.values():
             task.cancel()
         await asyncio.gather(*self.tasks.values(), return_exceptions=True)
+        for listener in self.listeners:
+            listener.cancel()
+        await asyncio.gather(*self.listeners, return_exceptions=True)
         await self.fencer.close()
         await self.upkeep.close()
         await self.poller.close()
@@ -99,6 +104,15 @@ class Watch(Looking):
                 self.alert("store", f"the heartbeat cannot be written: {error.message}")
         if self.store_answers:
             self.beat_at = self.fleet.clock.wall()
+
+    def listen(self) -> None:
+        """Begin to listen to the queues of the fleet's file; raises UsageError for one that is not understood."""
+        for text in self.fleet.records.notices():
+            from backends.clouds.aws.queue import Queue, address
+            from console.operations.flows.outside import Listener
+
+            listener = Listener(self.fleet, Queue(*address(text), self.fleet.clock), self.say, self.alert)
+            self.listeners.append(asyncio.create_task(listener.run()))
 
     def fence(self) -> None:
         """Turn off what its record says is to be turned off after so much silence."""

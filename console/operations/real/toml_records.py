@@ -49,6 +49,10 @@ class TomlRecords:
         """All pools with a record, by id."""
         return dict(self.inventory().pools)
 
+    def notices(self) -> tuple[str, ...]:
+        """Queues in which providers tell of machines."""
+        return self.inventory().notices
+
     def put_pool(self, pool: Pool) -> None:
         """Add or replace a pool's record; UsageError when it stands in a file of the user's own."""
         save.put_pool(self._fleet, pool)
