@@ -80,7 +80,7 @@ class Listener:
             await self.fleet.blocking(self.source.delete, handles)
         return len(answer.messages)
 
-    async def _one(self, message: Message, nodes: dict[str | None, Node], provider_now: float) -> bool:
+    async def _one(self, message: Message, nodes: dict[str, Node], provider_now: float) -> bool:
         """Whether the message need not come again."""
         if message.bad:
             if message.id not in self.bad:

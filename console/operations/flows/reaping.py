@@ -44,7 +44,8 @@ async def leftovers(
     }
     now = fleet.clock.wall()
     ages = {
-        thing.id: None if thing.created_at is None else now - parse_utc(thing.created_at) for thing in things
+        thing.id: None if thing.created_at is None else max(0.0, now - parse_utc(thing.created_at))
+        for thing in things
     }
     return judge(things, nodes, live, ages, young_s=young_s)
 

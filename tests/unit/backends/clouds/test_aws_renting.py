@@ -64,7 +64,7 @@ class World:
                 "user": "ubuntu",
             }
         }
-        self.usd: dict[str, float] = {POOL: 0.5, f"aws/{REGION}/{OTHER}/linux": 0.8}
+        self.usd = {POOL: 0.5, f"aws/{REGION}/{OTHER}/linux": 0.8}
 
     def rent(self, token: str, pool: str = POOL, market: Any = "spot", max_usd: float = 5.0) -> Any:
         answer = self.cloud.rent(pool, token, market=market, max_usd=max_usd)
