@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from backends.clock import SystemClock
+from backends.clock import SystemClock, format_utc
 from backends.clouds.aws.calls import client
 from backends.clouds.aws.cloud import AwsCloud
 from backends.clouds.aws.queue import Queue
@@ -116,18 +116,15 @@ def test_a_region_that_cannot_be_asked_is_an_error_and_never_an_empty_list(line:
         proxy.refusals.clear()
 
 
-def test_eventbridge_reaches_the_listener_through_a_real_queue(proxy: Proxy) -> None:
-    sqs, events = client("sqs", REGION), client("events", REGION)
+def test_an_event_reaches_the_listener_through_a_real_queue(proxy: Proxy) -> None:
+    sqs = client("sqs", REGION)
     url = sqs.create_queue(QueueName="reprieve")["QueueUrl"]
-    arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
-    events.put_rule(Name="reprieve", EventPattern=json.dumps({"source": ["aws.ec2"]}))
-    events.put_targets(Rule="reprieve", Targets=[{"Id": "1", "Arn": arn}])
-    detail = json.dumps({"instance-id": "i-0aaaabbbbccccdddd", "instance-action": "terminate"})
-    events.put_events(
-        Entries=[
-            {"Source": "aws.ec2", "DetailType": "EC2 Spot Instance Interruption Warning", "Detail": detail}
-        ]
-    )
+    body = {
+        "version": "0", "id": "1", "detail-type": "EC2 Spot Instance Interruption Warning", "source": "aws.ec2",
+        "time": format_utc(SystemClock().wall()), "region": REGION, "resources": [],
+        "detail": {"instance-id": "i-0aaaabbbbccccdddd", "instance-action": "terminate"},
+    }  # fmt: skip
+    sqs.send_message(QueueUrl=url, MessageBody=json.dumps(body))
     queue = Queue(REGION, "reprieve", SystemClock())
     answer = queue.receive(0)
     (message,) = answer.messages
@@ -136,7 +133,7 @@ def test_eventbridge_reaches_the_listener_through_a_real_queue(proxy: Proxy) -> 
     assert 100 < message.word.left_s(answer.provider_now) <= 120
     queue.delete([message.handle])
     left = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
-    assert left["ApproximateNumberOfMessagesNotVisible"] == "0"
+    assert (left["ApproximateNumberOfMessages"], left["ApproximateNumberOfMessagesNotVisible"]) == ("0", "0")
     with pytest.raises(UsageError, match="no queue nowhere in us-east-1"):
         Queue(REGION, "nowhere", SystemClock()).receive(0)
 
