@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from backends.records.node import Node
 
@@ -37,6 +38,8 @@ class Found:
     reason: str = ""  # why it ended, in the provider's words
     public_address: str | None = None
     private_address: str | None = None
+    launched_at: str | None = None  # RFC 3339 by the provider's clock
+    pending: bool = False  # counted as running, and still starting
     tags: dict[str, str] = field(default_factory=dict)
 
 
@@ -48,6 +51,7 @@ class Replacement:
     state: Literal["pending", "ready", "failed"]
     node: Node | None = None
     reason: str = ""
+    usd_per_hour: float | None = None  # what it costs, by the price that was known when it was asked for
 
 
 class Cloud(Protocol):
@@ -75,6 +79,53 @@ class Renter(Protocol):
 
     def cancel(self, token: str) -> None:
         """Give a pending request up; a machine that came of it is ended. Unknown tokens are no error."""
+        ...
+
+
+@runtime_checkable
+class Launcher(Protocol):
+    """A renter that launches by a record of the pool. Raises UsageError, UnreachableError or CredentialsError."""
+
+    def record(self, node: Node) -> dict[str, Any]:
+        """How this node's machine was launched, as a pool's record has it; not tested yet."""
+        ...
+
+    def test(self, pool: str, table: Mapping[str, Any] | None = None) -> str:
+        """Try the pool's record, or `table` in its place, without creating anything; when (RFC 3339) it passed."""
+        ...
+
+    def launchable(self, pool: str) -> str | None:
+        """Why no machine of `pool` can be launched; None when one can. Contacts nobody."""
+        ...
+
+    def request(self, pool: str, token: str, *, market: Market) -> dict[str, Any]:
+        """The exact call that `rent` would make: `call` and `parameters`. Contacts nobody."""
+        ...
+
+
+@dataclass(frozen=True)
+class Owned:
+    """Something at a provider that this fleet created; text is cleaned."""
+
+    kind: Literal["instance", "volume", "template"]
+    id: str
+    region: str
+    pool: str = ""  # provider/region/type/os; empty: it belongs to none
+    state: str = ""
+    created_at: str | None = None  # RFC 3339 by the provider's clock
+    token: str = ""  # the request that it came of
+
+
+@runtime_checkable
+class Reaper(Protocol):
+    """A provider that lists and removes what this fleet created there. Raises UnreachableError or CredentialsError."""
+
+    def owned(self, region: str) -> tuple[Owned, ...]:
+        """Everything in `region` that carries this fleet's mark and still exists."""
+        ...
+
+    def remove(self, thing: Owned) -> None:
+        """Remove it; what is gone already is no error. Refused for what does not carry the mark any more."""
         ...
 
 

@@ -24,6 +24,7 @@ class FakeCloud:
         self.delay_s = 5.0
         self.make: Callable[[str], Node] | None = None
         self.rented: list[tuple[str, Market, float]] = []
+        self.asked_tokens: list[str] = []  # of `rent`, each once, in order
         self.cancelled: list[str] = []
         self.short: set[tuple[str, Market]] = set()
         self.ended: list[str] = []  # instances that somebody asked to end
@@ -51,6 +52,8 @@ class FakeCloud:
     def rent(self, pool: str, token: str, *, market: Market, max_usd: float) -> Replacement:
         """As `replace`; `short` names markets of pools that have nothing."""
         self.rented.append((pool, market, max_usd))
+        if token not in self.asked_tokens:
+            self.asked_tokens.append(token)
         if (pool, market) in self.short:
             return Replacement(token, "failed", None, f"no {market} capacity in {pool}")
         return self.replace(pool, token)

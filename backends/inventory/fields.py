@@ -70,6 +70,7 @@ JOB_KEYS: dict[str, Key] = {
     "stop_after_reclaims": Key("stop_after_reclaims", values.integer),
     "discount": Key("discount", values.fraction),
     "stop_when_unpaid": Key("stop_when_unpaid", values.boolean),
+    "max_rent_usd": Key("max_rent_usd", values.number),
     "group": Key("group", values.text),
     "on_isolated": Key("on_isolated", values.text),
     "lease": Key("lease_s", values.duration, _DURATION),
@@ -88,10 +89,14 @@ RENTING_KEYS: dict[str, Key] = {
     "on_demand": Key("on_demand", values.boolean),
     "max_usd": Key("max_usd", values.number),
     "max_nodes": Key("max_nodes", values.integer),
+    "max_usd_month": Key("max_usd_month", values.number),
 }
 DONE_KEYS: dict[str, Key] = {"file": Key("file", values.text)}
 POOL_KEYS = ("launch",)
-LAUNCH_KEYS = ("image", "subnets", "security_groups", "profile", "volumes", "mounts", "tags", "tested_at")
+LAUNCH_KEYS = (
+    "image", "subnets", "security_groups", "profile", "volumes", "mounts", "tags", "tested_at", "key_name", "types",
+    "hop_limit", "user", "identity_file", "address", "port",
+)  # fmt: skip
 
 
 def read_node(document: Document, name: str) -> Node:
@@ -151,6 +156,11 @@ def write_node(node: Node) -> dict[str, Any]:
 def write_job(job: Job) -> dict[str, Any]:
     """The table of a job, without what is at its default."""
     return _present(job, JOB_KEYS)
+
+
+def write_pool(pool: Pool) -> dict[str, Any]:
+    """The table of a pool."""
+    return {} if pool.launch is None else {"launch": pool.launch}
 
 
 def _present(record: Any, keys: dict[str, Key]) -> dict[str, Any]:

@@ -10,10 +10,10 @@ from backends.ids import check_name
 from backends.inventory import fields
 from backends.inventory.document import Document, read_document
 from backends.inventory.model import Inventory, Kind, Origin, Renting
-from backends.inventory.values import url
+from backends.inventory.values import argv, url
 
 TOP = ("fleet", "nodes", "jobs", "pools")
-FLEET = ("store", *fields.RENTING_KEYS)
+FLEET = ("store", "notices", *fields.RENTING_KEYS)
 _READERS = {"nodes": fields.read_node, "jobs": fields.read_job, "pools": fields.read_pool}
 
 
@@ -53,6 +53,7 @@ def load(fleet: Path) -> Inventory:
     store: str | None = None
     renting: dict[str, Any] = {}
     limits: Document | None = None
+    notices: list[str] = []
     files = files_of(fleet)
     documents = [read_document(path) for path in files]
     for document in documents:
@@ -60,6 +61,7 @@ def load(fleet: Path) -> Inventory:
             if key not in TOP:
                 raise document.unknown((key,), TOP)
         store = _store(document, store)
+        notices += _notices(document)
         limits = document if _renting(document, renting) else limits
         for kind in ("nodes", "jobs", "pools"):
             _collect(document, kind, records[kind], origins, records_directory(fleet))
@@ -69,6 +71,7 @@ def load(fleet: Path) -> Inventory:
         pools=dict(sorted(records["pools"].items())),
         store=store,
         renting=_build_renting(limits, renting),
+        notices=tuple(dict.fromkeys(notices)),
         origins=origins,
         files=files,
     )
@@ -88,6 +91,14 @@ def _store(document: Document, known: str | None) -> str | None:
     if known is not None and known != store:
         raise document.error(f"the fleet's store is given twice: {known!r} and {store!r}", "fleet", "store")
     return store
+
+
+def _notices(document: Document) -> list[str]:
+    """The queues of one file."""
+    try:
+        return list(argv(document.table("fleet").get("notices", [])))
+    except ValueError as error:
+        raise document.error(f"notices: {error}", "fleet", "notices") from None
 
 
 def _renting(document: Document, known: dict[str, Any]) -> bool:

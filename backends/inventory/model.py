@@ -30,9 +30,12 @@ class Renting:
     on_demand: bool = False  # on-demand machines, for jobs whose policy asks for them
     max_usd: float | None = None  # for one machine's whole life; both limits are needed to rent anything
     max_nodes: int | None = None  # rented machines at once
+    max_usd_month: float | None = (
+        None  # for all machines rented in a calendar month (UTC); None: no further limit
+    )
 
     def __post_init__(self) -> None:
-        for name in ("max_usd", "max_nodes"):
+        for name in ("max_usd", "max_nodes", "max_usd_month"):
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise ValueError(f"{name} is {value:g}; more than 0 is needed")
@@ -61,6 +64,7 @@ class Inventory:
     pools: dict[str, Pool] = field(default_factory=dict)
     store: str | None = None  # [fleet] store
     renting: Renting = field(default_factory=Renting)  # [fleet] rent, on_demand, max_usd, max_nodes
+    notices: tuple[str, ...] = ()  # [fleet] notices: where providers tell of machines outside of them
     origins: dict[tuple[Kind, str], Origin] = field(default_factory=dict)
     files: tuple[Path, ...] = ()  # files that were read; empty: the fleet has no file yet
 

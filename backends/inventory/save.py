@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,12 @@ from backends.clean import clean
 from backends.errors import UsageError
 from backends.inventory import fields, write_toml
 from backends.inventory.load import MARK, load, records_directory
-from backends.inventory.model import Kind
+from backends.inventory.model import Kind, Pool
 from backends.records.job import Job
 from backends.records.node import Node
 from backends.xdg import private
+
+_PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}\Z")  # becomes a part of a path
 
 
 def add_node(fleet: Path, node: Node, *, replace: bool = False) -> Path:
@@ -28,6 +31,14 @@ def add_node(fleet: Path, node: Node, *, replace: bool = False) -> Path:
 def put_job(fleet: Path, job: Job) -> Path:
     """Write or replace a job's record and return its file; UsageError when it stands in a file of the user's own."""
     return _put(fleet, "jobs", job.name, fields.write_job(job), replace=True)
+
+
+def put_pool(fleet: Path, pool: Pool) -> Path:
+    """Write or replace a pool's record and return its file; UsageError for a name that is no pool, or a user's own file."""
+    parts = pool.id.split("/")
+    if len(parts) != 4 or not all(_PART.match(part) for part in parts):
+        raise UsageError(f"pool {clean(pool.id, limit=80)!r}: provider/region/type/os is expected")
+    return _put(fleet, "pools", pool.id, fields.write_pool(pool), replace=True)
 
 
 def remove_node(fleet: Path, name: str) -> Path:

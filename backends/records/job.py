@@ -34,7 +34,7 @@ class Attach:
 
 
 # Of interest to the controller alone: a guard is never told, so that older ones understand every record.
-CONTROLLER_ONLY = frozenset({"stop_after_reclaims", "discount", "stop_when_unpaid"})
+CONTROLLER_ONLY = frozenset({"stop_after_reclaims", "discount", "stop_when_unpaid", "max_rent_usd"})
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,9 @@ class Job:
     )
     discount: float | None = None  # spot discount of its pool, a fraction, where it is known
     stop_when_unpaid: bool = False  # not restored by itself once its measured loss eats the discount
+    max_rent_usd: float | None = (
+        None  # most that may be spent on machines rented for it; None: the fleet's limits alone
+    )
     group: str | None = None
     on_isolated: Literal["continue", "freeze"] = "continue"
     lease_s: float = 90.0
@@ -98,5 +101,7 @@ class Job:
             raise ValueError(f"discount is {self.discount:g}; less than 1 is needed")
         if self.stop_when_unpaid and self.discount is None:
             raise ValueError('stop_when_unpaid needs the job\'s discount, such as discount = "70%"')
+        if self.max_rent_usd is not None and not self.max_rent_usd > 0:
+            raise ValueError(f"max_rent_usd is {self.max_rent_usd:g}; more than 0 is needed")
         if self.interval_s is not None and not self.interval_s > 0:
             raise ValueError(f"interval is {self.interval_s} s; more than 0 is needed")

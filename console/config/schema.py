@@ -45,6 +45,8 @@ _SPECIAL: dict[str, Schema] = {
     "on_demand": {"type": "boolean"},
     "max_usd": {"type": "number"},
     "max_nodes": _COUNT,
+    "max_usd_month": {"type": "number"},
+    "max_rent_usd": {"type": "number"},
     "keep_last": {"type": "integer", "minimum": 1},
     "hours": {"type": ["number", "string"], "description": "hours as a number, or a duration"},
     "max_overhead": {"type": ["number", "string"], "description": "share from 0 to 1, or per cent"},
@@ -87,7 +89,7 @@ def fleet_schema() -> Schema:
     job["properties"] |= {"attach": attach, "done": {**_closed({"file": _TEXT}), "required": ["file"]}}
     pool = _closed({"launch": _closed(dict.fromkeys(LAUNCH_KEYS, True))})
     properties = {
-        "fleet": _closed({"store": _TEXT, **{key: _SPECIAL[key] for key in RENTING_KEYS}}),
+        "fleet": _closed({"store": _TEXT, "notices": _LIST, **{key: _SPECIAL[key] for key in RENTING_KEYS}}),
         "nodes": {"type": "object", "additionalProperties": node},
         "jobs": {"type": "object", "additionalProperties": job},
         "pools": {"type": "object", "additionalProperties": pool},

@@ -12,7 +12,7 @@ from backends.clock import Clock, format_utc
 from backends.clouds.port import Cloud, InstanceState
 from backends.errors import CredentialsError, NotFoundError, UnreachableError, UsageError
 from backends.ids import new_nonce
-from backends.inventory.model import Renting
+from backends.inventory.model import Pool, Renting
 from backends.ledger.locks import Locks
 from backends.ledger.port import Ledger
 from backends.ledger.records import JobCurrent
@@ -42,6 +42,18 @@ class Records(Protocol):
 
     def jobs(self) -> dict[str, Job]:
         """All jobs by name."""
+        ...
+
+    def pools(self) -> dict[str, Pool]:
+        """All pools with a record, by id."""
+        ...
+
+    def notices(self) -> tuple[str, ...]:
+        """Queues in which providers tell of machines outside of them, such as aws-sqs:us-east-1/NAME."""
+        ...
+
+    def put_pool(self, pool: Pool) -> None:
+        """Add or replace a pool's record; UsageError when it stands in a file of the user's own."""
         ...
 
     def renting(self) -> Renting:

@@ -162,6 +162,35 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         noun="fleet",
+        verb="reap",
+        summary="list, and remove, what this fleet rented or made at a provider and no live job uses",
+        handler="console.cli.commands.fleet_reap:reap",
+        tier=3,
+        arguments=(
+            Argument(
+                "provider", "where to look", kind="choice", choices=("aws",), operand=True, required=True
+            ),
+            Argument(
+                "region", "only this region; may be repeated (default: all of the fleet's pools)", many=True
+            ),
+            Argument(
+                "min-age",
+                "leave younger machines that are no node of the fleet alone (default 15m)",
+                kind="duration",
+            ),
+        ),
+        examples=(
+            Example("reprieve fleet reap aws --dry-run", "what carries this fleet's mark, and what would go"),
+            Example("reprieve fleet reap aws --yes --confirm 2", "remove the two things that it listed"),
+        ),
+        details=(
+            "Only what carries the mark of this fleet is listed: machines, their volumes, launch templates. A machine with a live "
+            "job is kept, whatever its age. A region that cannot be asked is an error, never an empty list."
+        ),
+        formats=("table", "json", "yaml"),
+    ),
+    Command(
+        noun="fleet",
         verb="doctor",
         summary="whether nodes can save and restore jobs, and what is missing",
         handler=f"{_HANDLERS}:doctor",

@@ -114,4 +114,27 @@ COMMANDS: tuple[Command, ...] = (
         ),
         formats=("table", "json", "yaml"),
     ),
+    Command(
+        noun="pools",
+        verb="test",
+        summary="try how machines of a pool are launched, without creating one",
+        handler="console.cli.commands.pools_test:test_pool",
+        tier=1,
+        arguments=(
+            Argument("pool", "pool as provider/region/type/os", kind="pool", operand=True, required=True),
+            Argument("market", "whose request (default spot)", kind="choice", choices=("spot", "on_demand")),
+        ),
+        examples=(
+            Example(
+                "reprieve pools test aws/us-east-1/g5.xlarge/linux --dry-run",
+                "the exact request, nothing sent",
+            ),
+            Example("reprieve pools test aws/us-east-1/g5.xlarge/linux --yes", "EC2's own dry run of it"),
+        ),
+        details=(
+            "`jobs protect` records how the node's machine was launched, and tries it. A pool without a tested record is "
+            "not_launchable: nothing is ever rented there."
+        ),
+        formats=("table", "json", "yaml"),
+    ),
 )

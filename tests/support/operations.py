@@ -17,7 +17,7 @@ from backends.fakes.held import HeldJob
 from backends.fakes.node import FakeNode
 from backends.fakes.world import FakeWorld
 from backends.ids import CheckpointId
-from backends.inventory.model import Renting
+from backends.inventory.model import Pool, Renting
 from backends.ledger.locks import FileLocks
 from backends.ledger.sqlite import SqliteLedger
 from backends.nodes.port import NodeLink
@@ -260,6 +260,8 @@ class MemoryRecords:
 
     known_nodes: dict[str, Node] = field(default_factory=dict)
     known_jobs: dict[str, Job] = field(default_factory=dict)
+    known_pools: dict[str, Pool] = field(default_factory=dict)
+    queues: tuple[str, ...] = ()
     limits: Renting = field(default_factory=Renting)
 
     def nodes(self) -> dict[str, Node]:
@@ -270,6 +272,15 @@ class MemoryRecords:
 
     def renting(self) -> Renting:
         return self.limits
+
+    def pools(self) -> dict[str, Pool]:
+        return dict(self.known_pools)
+
+    def notices(self) -> tuple[str, ...]:
+        return self.queues
+
+    def put_pool(self, pool: Pool) -> None:
+        self.known_pools[pool.id] = pool
 
     def put_node(self, node: Node) -> None:
         self.known_nodes[node.name] = node

@@ -6,6 +6,7 @@ Credentials come from where AWS users keep them (environment, shared files, inst
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -31,14 +32,20 @@ _THROTTLED = (
 )
 
 
-def client(service: str, region: str | None) -> Any:
+def client(service: str, region: str | None, *, attempts: int | None = None) -> Any:
     """A client of boto3; nothing is contacted yet.
+
+    Args:
+        service: such as ec2.
+        region: such as us-east-1; None: what the user's settings say.
+        attempts: tries of one call, for whoever repeats it himself; None: the usual number.
 
     Raises:
         UsageError: boto3 is not installed, or no region is known.
     """
     try:
         import boto3
+        import botocore.session
         from botocore.config import Config
     except ImportError:
         raise UsageError(
@@ -48,11 +55,23 @@ def client(service: str, region: str | None) -> Any:
     config = Config(
         connect_timeout=CONNECT_S,
         read_timeout=READ_S,
-        retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
+        retries={"mode": "standard", "total_max_attempts": ATTEMPTS if attempts is None else attempts},
         user_agent_extra="reprieve",
     )
     with explained(service, region):
-        return boto3.session.Session().client(service, region_name=region, config=config)
+        session = botocore.session.Session()
+        session.register_component("data_loader", _loader())
+        return boto3.session.Session(botocore_session=session).client(
+            service, region_name=region, config=config
+        )
+
+
+@functools.cache
+def _loader() -> Any:
+    """What botocore knows of AWS's services: read once a process, not once a client (EC2's takes half a second)."""
+    from botocore import loaders
+
+    return loaders.create_loader()
 
 
 @contextlib.contextmanager
@@ -99,6 +118,11 @@ def explained(what: str, region: str | None) -> Iterator[None]:
         raise ReprieveError(f"{place}: {_short(error)}") from None
 
 
+def code_of(error: Any) -> str:
+    """AWS's code of a refused call, such as InsufficientInstanceCapacity."""
+    return clean(error.response.get("Error", {}).get("Code", ""), limit=60)
+
+
 def _short(error: Exception) -> str:
     return clean(str(error).partition("\n")[0], limit=160)
 
@@ -118,7 +142,7 @@ def _refusal(place: str, error: Any) -> ReprieveError:
         return CredentialsError(f"{place}: the credentials have expired ({code})", hint="log in again")
     if code in _REFUSED or code.endswith("Unauthorized"):
         return CredentialsError(
-            f"{place}: refused ({code}: {text})", hint="docs/providers.md has the least policy"
+            f"{place}: refused ({code}: {text})", hint="docs/providers/aws.md has the least policy"
         )
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     if code in _THROTTLED or status == 429:

@@ -1,31 +1,56 @@
-"""AWS as a witness: does this node's instance live? What cannot be asked or is not known there is `unknown`, never gone."""
+"""AWS as a witness (does this node's instance live?) and as a lender. What cannot be asked or is not known is `unknown`, never gone."""
 
 from __future__ import annotations
 
+import dataclasses
+import re
 import threading
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from backends.clean import clean
 from backends.clock import Clock, format_utc
-from backends.clouds.aws import spot
-from backends.clouds.aws.calls import client
+from backends.clouds.aws import launch as records
+from backends.clouds.aws import owned as owning
+from backends.clouds.aws import renting, requests, spot
+from backends.clouds.aws.calls import client, explained
 from backends.clouds.aws.instances import instances
-from backends.clouds.port import InstanceState, Replacement
-from backends.errors import ReprieveError
+from backends.clouds.aws.requests import FLEET_TAG
+from backends.clouds.port import InstanceState, Market, Owned, Replacement
+from backends.errors import ReprieveError, UsageError
 from backends.records.node import Node
 
+_SSH = re.compile(r"(?:(?P<user>[^@\s]+)@)?(?P<host>[^@:\s]+)(?::(?P<port>\d{1,5}))?\Z")
 SOURCE = "aws/ec2:DescribeInstances"
 GROUP_TAG = (
     "aws:autoscaling:groupName"  # put there by AWS alone: tags that begin with aws: cannot be made by users
 )
 
+Launches = Callable[
+    [], Mapping[str, Mapping[str, Any]]
+]  # pool → its launch record as the fleet's files have it
+PriceOf = Callable[[str, Market], float | None]  # USD an hour of a pool on a market; None: not known
+
 
 class AwsCloud:
-    """Asks EC2 in the region of each node's pool; see `port.Cloud`. One client a region, kept."""
+    """Asks EC2 in the region of each node's pool; see `port.Cloud`, `Renter`, `Launcher`, `Reaper`, `Terminator`.
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._clients: dict[str, Any] = {}
+    One client a region is kept. Nothing is created without a tested launch record, a known price and the fleet's mark.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        launches: Launches = dict,
+        price_of: PriceOf = lambda pool, market: None,
+        fleet: Callable[[], str] = lambda: "",
+    ) -> None:
+        self._clock, self._launches, self._price_of, self._fleet = clock, launches, price_of, fleet
+        self._clients: dict[tuple[str, int | None], Any] = {}
         self._lock = threading.Lock()
+
+    # -- a witness ------------------------------------------------------------------------------------------------
 
     def instance(self, node: Node) -> InstanceState:
         """What EC2 says of this node's instance; never raises."""
@@ -55,15 +80,163 @@ class AwsCloud:
             rows[0].state, rows[0].reason, asked, source, ended, rows[0].tags.get(GROUP_TAG, "")
         )
 
-    def replace(self, pool: str, token: str) -> Replacement:
-        """Nothing is rented in this version."""
-        return Replacement(token, "failed", reason=f"renting on AWS is not in this version ({pool})")
+    def terminate(self, node: Node) -> None:
+        """End the node's machine: one of one's own that is on demand is stopped, with its disks; any other is terminated."""
+        region = region_of(node)
+        if node.instance is None or region is None:
+            raise UsageError(
+                f"node {node.name}: an instance id and a pool with its region are needed to end its machine"
+            )
+        ec2 = self._client(region)
+        rows = instances(region, [("instance-id", [node.instance])], ec2)
+        if not rows:
+            raise UsageError(f"EC2 in {region} knows no {node.instance}: nothing was ended")
+        keep = not rows[0].spot and FLEET_TAG not in rows[0].tags
+        with explained("end instance", region):
+            if keep:
+                ec2.stop_instances(InstanceIds=[node.instance], Force=True)
+            else:
+                ec2.terminate_instances(InstanceIds=[node.instance])
 
-    def _client(self, region: str) -> Any:
+    # -- a lender -------------------------------------------------------------------------------------------------
+
+    def replace(self, pool: str, token: str) -> Replacement:
+        """Nothing is had for nothing: `rent`."""
+        return Replacement(token, "failed", reason=f"AWS lends only for money, by rent ({clean(pool)})")
+
+    def rent(self, pool: str, token: str, *, market: Market, max_usd: float) -> Replacement:
+        """As `port.Renter.rent`; `failed` too where the pool is not launchable, its price unknown or over `max_usd`."""
+        refusal = self.launchable(pool)
+        if refusal:
+            return Replacement(token, "failed", reason=f"not_launchable: {refusal}")
+        wanted = self._wanted(pool, token, market)
+        ec2 = self._client(wanted.region, attempts=1)
+        return renting.rent(ec2, wanted, lambda each: self._price_of(each, market), max_usd, self._clock)
+
+    def cancel(self, token: str) -> None:
+        """End what came of this request, in every region of a pool with a launch record."""
+        for region in sorted({_parts(pool)[0] for pool in self._launches() if pool.startswith("aws/")}):
+            renting.cancel(self._client(region), region, token)
+
+    def launchable(self, pool: str) -> str | None:
+        """Why no machine of `pool` can be launched; None when one can."""
+        try:
+            found = self._launch(pool)
+        except UsageError as error:
+            return error.message
+        if not found.tested_at:
+            return f"the launch record of {clean(pool)} was never tested: reprieve pools test {clean(pool)}"
+        return None
+
+    def request(self, pool: str, token: str, *, market: Market) -> dict[str, Any]:
+        """The exact call: `call` and `parameters`; with CreateFleet also the launch template that it needs."""
+        wanted = self._wanted(pool, token, market)
+        launch = wanted.launch
+        if launch.types:
+            template = requests.template_request(launch, fleet=wanted.fleet)
+            made = requests.client_token(token, wanted.kind, *launch.types, 0)
+            parameters = requests.fleet_request(
+                launch,
+                wanted.kind,
+                market=market,
+                mark=wanted.mark,
+                token=made,
+                template=template["LaunchTemplateName"],
+            )
+            return {
+                "call": "CreateFleet",
+                "region": wanted.region,
+                "parameters": parameters,
+                "template": template,
+            }
+        subnet = launch.subnets[0] if launch.subnets else None
+        made = requests.client_token(token, wanted.kind, subnet, 0)
+        parameters = requests.run_request(
+            launch, wanted.kind, subnet, market=market, mark=wanted.mark, token=made
+        )
+        return {"call": "RunInstances", "region": wanted.region, "parameters": parameters}
+
+    def record(self, node: Node) -> dict[str, Any]:
+        """The launch record of this node's machine, joined with what only people know of the pool's; not tested yet."""
+        region = region_of(node)
+        if region is None or node.instance is None or node.pool is None:
+            raise UsageError(f"node {node.name}: a pool and an instance id are needed for a launch record")
+        ec2 = self._client(region)
+        with explained("instance", region):
+            told = ec2.describe_instances(Filters=[{"Name": "instance-id", "Values": [node.instance]}])
+        rows = [row for each in told.get("Reservations", []) for row in each.get("Instances", [])]
+        if len(rows) != 1:
+            raise UsageError(f"EC2 in {region} knows no {node.instance}: its launch record cannot be taken")
+        wanted = [each["Ebs"]["VolumeId"] for each in rows[0].get("BlockDeviceMappings", []) if "Ebs" in each]
+        volumes: dict[str, Any] = {}
+        if wanted:
+            with explained("volumes", region):
+                answer = ec2.describe_volumes(Filters=[{"Name": "volume-id", "Values": wanted}])
+            volumes = {row["VolumeId"]: row for row in answer.get("Volumes", [])}
+        new = dataclasses.replace(records.taken(rows[0], volumes), **_way_in(node, rows[0]))
+        before = self._launches().get(node.pool)
+        old = None if before is None else records.read(node.pool, before)
+        return records.write(records.merged(old, new))
+
+    def test(self, pool: str, table: Mapping[str, Any] | None = None) -> str:
+        """Try the pool's record, or `table` in its place, by DryRun; when it passed. Raises what EC2 says against it."""
+        launch = self._launch(pool) if table is None else records.read(pool, table)
+        region, kind = _parts(pool)
+        wanted = renting.Wanted(pool, region, kind, launch, "trial", "spot", self._fleet())
+        renting.trial(self._client(region), wanted)
+        return format_utc(self._clock.wall())
+
+    # -- what it created ------------------------------------------------------------------------------------------
+
+    def owned(self, region: str) -> tuple[Owned, ...]:
+        """Everything of this fleet in `region` that still exists."""
+        return owning.owned(self._client(region), region, self._fleet())
+
+    def remove(self, thing: Owned) -> None:
+        """Remove it, if it still carries the mark."""
+        owning.remove(self._client(thing.region), thing, self._fleet())
+
+    def _launch(self, pool: str) -> records.Launch:
+        _parts(pool)
+        table = self._launches().get(pool)
+        if table is None:
+            raise UsageError(
+                f"pool {clean(pool)} has no launch record: `reprieve jobs protect` on a node of it takes one"
+            )
+        return records.read(pool, table)
+
+    def _wanted(self, pool: str, token: str, market: Market) -> renting.Wanted:
+        region, kind = _parts(pool)
+        return renting.Wanted(pool, region, kind, self._launch(pool), token, market, self._fleet())
+
+    def _client(self, region: str, attempts: int | None = None) -> Any:
         with self._lock:  # making a client is not safe in threads, using one is
-            if region not in self._clients:
-                self._clients[region] = client("ec2", region)
-            return self._clients[region]
+            if (region, attempts) not in self._clients:
+                self._clients[region, attempts] = client("ec2", region, attempts=attempts)
+            return self._clients[region, attempts]
+
+
+def _way_in(node: Node, row: Mapping[str, Any]) -> dict[str, Any]:
+    """How SSH reaches this node, where its record tells it: user, port, key, and which address it is."""
+    told = _SSH.match(node.ssh)
+    if told is None:
+        return {"identity_file": node.identity_file}
+    kinds = {row.get("PublicIpAddress"): "public", row.get("PrivateIpAddress"): "private"}
+    port = told["port"]
+    return {
+        "user": told["user"], "port": None if port is None else int(port), "identity_file": node.identity_file,
+        "address": kinds.get(told["host"]),
+    }  # fmt: skip
+
+
+def _parts(pool: str) -> tuple[str, str]:
+    """Region and instance type of a pool of AWS; UsageError for anything else."""
+    parts = pool.split("/")
+    if len(parts) != 4 or parts[0] != "aws" or not all(parts):
+        raise UsageError(f"pool {clean(pool, limit=80)!r}: aws/REGION/TYPE/linux is expected")
+    if parts[3] != "linux":
+        raise UsageError(f"pool {clean(pool, limit=80)!r}: only linux machines are launched")
+    return parts[1], parts[2]
 
 
 def region_of(node: Node) -> str | None:

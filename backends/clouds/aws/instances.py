@@ -5,10 +5,12 @@ Calls: EC2 DescribeInstances. Ids are asked for by a filter: an id that is not k
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from backends.clean import clean
+from backends.clock import format_utc
 from backends.clouds.aws.calls import client, explained, pages
 from backends.clouds.port import Found, State
 
@@ -79,8 +81,16 @@ def found_of(region: str, row: dict[str, Any]) -> Found:
         reason=clean(reason, limit=120),
         public_address=_address(row.get("PublicIpAddress")),
         private_address=_address(row.get("PrivateIpAddress")),
+        launched_at=_when(row.get("LaunchTime")),
+        pending=row.get("State", {}).get("Name") == "pending",
         tags=tags,
     )
+
+
+def _when(value: object) -> str | None:
+    if isinstance(value, datetime.datetime):
+        return format_utc(value.timestamp())
+    return clean(value, limit=40) if isinstance(value, str) else None
 
 
 def _address(value: object) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -131,12 +132,24 @@ def _once(invocation: Invocation, every_s: float, rounds: dict[str, float]) -> i
                 await _set_rounds(watch, rounds).upkeep.round()
         finally:
             await watch.close()
-        return [{"job": each.job, "action": each.kind, "reason": each.reason} for each in actions]
+        rows: list[dict[str, Any]] = [
+            {"job": each.job, "action": each.kind, "reason": each.reason} for each in actions
+        ]
+        if invocation.dry_run:
+            for row in rows:
+                if row["action"] == "capacity":
+                    row["would_ask"] = watch.would_ask(str(row["job"]))
+        return rows
 
     actions = on_fleet(invocation, looked, "watch")
     document = {"schema": "reprieve/watch-look/v1", "actions": actions}
     text = (
-        "\n".join(f"{each['action']}: {each['job']}: {each['reason']}" for each in actions) or "nothing to do"
+        "\n".join(
+            f"{each['action']}: {each['job']}: {each['reason']}"
+            + (f"\n{json.dumps(each['would_ask'], indent=2)}" if "would_ask" in each else "")
+            for each in actions
+        )
+        or "nothing to do"
     )
     invocation.emit(document, lambda _document: text)
     return 0

@@ -27,6 +27,7 @@ from console.operations.flows import protect as protecting
 from console.operations.flows import rehearse as rehearsing
 from console.operations.flows import restore as restoring
 from console.operations.flows import save as saving
+from console.operations.flows.lending import take_record
 from planner.quantities import format_duration
 
 T = TypeVar("T")
@@ -205,6 +206,9 @@ async def _begin(
     )
     with contextlib.suppress(ReprieveError):  # the controller tells it again
         await tell_rate(fleet, fleet.job(job.name))
+    launch = await take_record(fleet, fleet.node(job.node))
+    if launch:
+        on_step(launch)
     saved = status.saved
     document = {
         "schema": "reprieve/protection/v1",

@@ -10,11 +10,12 @@ from typing import Literal
 from backends.clouds.port import Market
 from backends.inventory.model import Renting
 
-PoolEventKind = Literal["short", "reclaim", "age_limit", "ready"]
+PoolEventKind = Literal["short", "reclaim", "age_limit", "ready", "unfit"]
 
 SHORT_FIRST_S, SHORT_MOST_S = 60.0, 3600.0  # after 1, 2, 3 … requests in a row that came to nothing
 RECLAIMS, RECLAIMS_WITHIN_S = 3, 3600.0  # so many reclaims so close together: the pool is being emptied
 RECLAIM_FIRST_S, RECLAIM_MOST_S = 600.0, 7200.0
+UNFIT_S = 7200.0  # a new machine of the pool could not take the job: it would be paid for in vain again
 # What providers call the end of a machine's allotted time: it says nothing of the pool's capacity.
 _AGE = re.compile(r"max.?run.?duration|age.?limit|max(imum)?.?life.?time|24.?h(our)?s?.?limit", re.IGNORECASE)
 _PREEMPTIBLE_S = 86_400.0  # a preemptible machine of gcp ends after 24 h at the latest
@@ -49,7 +50,7 @@ def back_off_s(events: Iterable[PoolEvent]) -> dict[str, float]:
     """Seconds left in which a pool is not asked; pools without any are absent. It always ends: no pool is blacklisted.
 
     Requests in a row that came to nothing double it from a minute to an hour; three reclaims within an hour, those at a
-    machine's age limit not counted, from ten minutes to two hours.
+    machine's age limit not counted, from ten minutes to two hours. A pool whose new machine could not take the job rests two hours.
     """
     by_pool: dict[str, list[PoolEvent]] = {}
     for event in sorted(events, key=lambda each: each.age_s):
@@ -65,6 +66,7 @@ def back_off_s(events: Iterable[PoolEvent]) -> dict[str, float]:
         if short:
             age = next(event.age_s for event in newest_first if event.kind == "short")
             waits.append(min(SHORT_MOST_S, SHORT_FIRST_S * 2.0 ** min(short - 1, 16)) - age)
+        waits += [UNFIT_S - event.age_s for event in newest_first if event.kind == "unfit"]
         taken = [e.age_s for e in newest_first if e.kind == "reclaim" and e.age_s < RECLAIMS_WITHIN_S]
         if len(taken) >= RECLAIMS:
             step = min(len(taken) - RECLAIMS, 16)
@@ -91,6 +93,7 @@ def choose(
     backing_off: dict[str, float],
     limits: Renting,
     rented: int,
+    barred: dict[str, str] | None = None,
 ) -> Request | str:
     """What to ask for now, or the sentence that says why nothing.
 
@@ -102,6 +105,7 @@ def choose(
         backing_off: pools that are not asked now, and for how long.
         limits: what the fleet may rent.
         rented: machines that it rents already.
+        barred: pools of which no machine can be launched, with the reason.
     """
     if policy == "owned":
         return "the job's restore policy is owned: nothing is rented"
@@ -111,9 +115,13 @@ def choose(
         return f"{rented} machines are rented already, and max_nodes is {limits.max_nodes}"
     wait_s = after_s(policy)
     pools = (home,) if policy == "same-pool" else (home, *(pool for pool in others if pool != home))
+    barred = barred or {}
+    if all(pool in barred for pool in pools):
+        return f"not_launchable: {barred[home]}"
+    pools = tuple(pool for pool in pools if pool not in barred)
     if wait_s is not None and waited_s >= wait_s:
         if limits.on_demand:
-            return Request(home, "on_demand", 3600.0)
+            return Request(pools[0], "on_demand", 3600.0)
         if not limits.rent:
             return "on_demand is off under [fleet]"
     if not limits.rent:

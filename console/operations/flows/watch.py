@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import asdict
+from typing import Any
 
 from backends.clock import parse_utc
 from backends.errors import ReprieveError, StoreError, UnreachableError
 from backends.ledger.records import Reclaim
 from backends.records.job import Job
+from backends.records.node import Node
 from console.operations.common import runs
 from console.operations.decide.capacity import Request
+from console.operations.decide.spending import over
 from console.operations.decide.watch import Action, back_off_s
-from console.operations.flows.capacity import replacement, request_for
+from console.operations.flows.capacity import attempts, from_any, paid_for, preview, request_for, token_of
 from console.operations.flows.fencing import Fencer
+from console.operations.flows.lending import RENTED
 from console.operations.flows.looking import Looking, Told, Trouble
 from console.operations.flows.restore import RestoreWish, restore
 from console.operations.flows.upkeep import Upkeep
@@ -31,6 +35,8 @@ class Watch(Looking):
         self.fencer = Fencer(self.fleet, self.say, self.alert)
         self.store_answers = True
         self.beat_at: float | None = None  # wall time of the last heartbeat that every store took
+        self.sharing: dict[str, str] = {}  # uid of a job that a new machine is had for → the node it replaces
+        self.listeners: list[asyncio.Task[None]] = []
         self._room = asyncio.Semaphore(MOST_AT_ONCE)
         self.upkeep = Upkeep(self.fleet, self.told, self.alert)
 
@@ -38,12 +44,14 @@ class Watch(Looking):
         """Look and act until `stopping`; restores under way are left to their journal when cancelled."""
         self.fleet.tell("watch.started", f"controller {self.fleet.who} watches {self.fleet.context.name}")
         self.take_up()
+        self.listen()
         try:
             while not self.stopping:
                 await self.beat()
                 for action in await self.look():
                     self.act(action)
                 self.fence()
+                self.money()
                 self.upkeep.tick()
                 await self.fleet.clock.pause(self.every_s)
         finally:
@@ -62,6 +70,9 @@ class Watch(Looking):
         for task in self.tasks.values():
             task.cancel()
         await asyncio.gather(*self.tasks.values(), return_exceptions=True)
+        for listener in self.listeners:
+            listener.cancel()
+        await asyncio.gather(*self.listeners, return_exceptions=True)
         await self.fencer.close()
         await self.upkeep.close()
         await self.poller.close()
@@ -94,9 +105,27 @@ class Watch(Looking):
         if self.store_answers:
             self.beat_at = self.fleet.clock.wall()
 
+    def listen(self) -> None:
+        """Begin to listen to the queues of the fleet's file; raises UsageError for one that is not understood."""
+        for text in self.fleet.records.notices():
+            from backends.clouds.aws.queue import Queue, address
+            from console.operations.flows.outside import Listener
+
+            listener = Listener(self.fleet, Queue(*address(text), self.fleet.clock), self.say, self.alert)
+            self.listeners.append(asyncio.create_task(listener.run()))
+
     def fence(self) -> None:
         """Turn off what its record says is to be turned off after so much silence."""
         self.fencer.act(self.poller, store_answers=self.store_answers)
+
+    def money(self) -> None:
+        """Tell of rented machines that have cost more than one may; ending them is left to people: jobs live there."""
+        if not any(RENTED in node.labels for node in self.fleet.records.nodes().values()):
+            return
+        limits, now = self.fleet.records.renting(), self.fleet.clock.wall()
+        for node, usd in over(limits, paid_for(self.fleet), now).items():
+            text = f"node {node} has cost {usd:.2f} USD, and max_usd is {limits.max_usd:g}: move its jobs, then `reprieve fleet reap`"
+            self.alert(node, text)
 
     # -- acting ---------------------------------------------------------------------------------------------------
 
@@ -110,6 +139,7 @@ class Watch(Looking):
             return
         lost = self.fleet.records.nodes().get(job.node)
         wanted: Request | None = None
+        token = ""
         if action.kind == "capacity":
             self.short.setdefault(job.uid, None)
             request: Request | str = f"node {job.node} is not in the fleet"
@@ -120,6 +150,8 @@ class Watch(Looking):
                 self.alert(job.uid, f"job {job.name} waits for capacity: {action.reason}; {request}")
                 return
             wanted = request
+            if lost is not None:
+                token = token_of(lost, wanted, attempts(self.fleet, lost))
         known = self.poller.known.get(job.node)
         status = known.status if known is not None else None
         noticed = self._noticed_s(job.node)
@@ -128,6 +160,7 @@ class Watch(Looking):
             "lost": job.node,
             "rebooted": self._rebooted(job),
             "capacity": None if wanted is None else asdict(wanted),
+            "token": token,
             "short": job.uid in self.short,
             "notice": None if status is None else noticed is not None or status.notice == "notice",
             "notice_s": noticed,
@@ -140,6 +173,15 @@ class Watch(Looking):
         """Whether the job ended by a restart of its node, which is no reclaim of the provider's."""
         current = self.fleet.ledger.jobs().get(job.uid)
         return current is not None and current.status.get("rebooted") is True and job.node not in self.lost_at
+
+    def would_ask(self, job: str) -> dict[str, Any]:
+        """What a lost job's new machine would be asked for by, now; contacts nobody."""
+        known = self.fleet.job(job)
+        lost = self.fleet.records.nodes().get(known.node)
+        if lost is None:
+            return {"job": job, "reason": f"node {known.node} is not in the fleet"}
+        now = self.fleet.clock.wall()
+        return preview(self.fleet, known, lost, now - self.lost_at.get(known.node, now))
 
     def _noticed_s(self, node: str) -> float | None:
         """How long before its proven loss the node's notice was seen; None: never."""
@@ -168,7 +210,11 @@ class Watch(Looking):
                 lost = fleet.records.nodes().get(str(arguments.get("lost")))
                 wanted = arguments.get("capacity")
                 if isinstance(wanted, dict) and lost is not None:
-                    to = (await replacement(fleet, lost, Request(**wanted), step)).name
+                    first = (
+                        Request(**wanted),
+                        str(arguments.get("token") or token_of(lost, Request(**wanted))),
+                    )
+                    to = await self._rented(job, lost, first, detected, step)
                 no_node_s = self._no_node_s(job.uid, arguments)
                 wish = RestoreWish(
                     job,
@@ -184,6 +230,8 @@ class Watch(Looking):
             except ReprieveError as error:
                 self._failed(job, run, error, arguments)
                 return
+            finally:
+                self.sharing.pop(job.uid, None)
         self.trouble.pop(job.uid, None)
         self.short.pop(job.uid, None)
         self.alerts = {alert for alert in self.alerts if alert[0] != job.uid}
@@ -191,6 +239,22 @@ class Watch(Looking):
         runs.close(fleet, run)
         text = f"{job.name} runs on {result.node} again, epoch {result.epoch}"
         self.say(text, "news", "restore.done", node=result.node, job=job.name)
+
+    async def _rented(
+        self, job: Job, lost: Node, first: tuple[Request, str], detected: object, step: Told
+    ) -> str:
+        """The name of a new machine that can take the job."""
+
+        def waited_s() -> float:
+            return self.fleet.clock.wall() - detected if isinstance(detected, (int, float)) else 0.0
+
+        def alone(node: Node) -> bool:
+            waiting = any(held == lost.name and uid != job.uid for uid, held in self.sharing.items())
+            return not waiting and all(each.node != node.name for each in self.fleet.jobs().values())
+
+        self.sharing[job.uid] = lost.name
+        node = await from_any(self.fleet, job, lost, first, step, waited_s=waited_s, alone=alone)
+        return node.name
 
     def _no_node_s(self, uid: str, arguments: dict[str, object]) -> float:
         """How long no node could take the job, now that one can; told once, so that failed tries do not count."""

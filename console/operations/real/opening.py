@@ -62,7 +62,7 @@ def open_fleet(context: Context, clock: Clock, role: str = "console", *, version
         open_locks(context.state, context.ledger),
         records,
         pool,
-        _clouds(context, clock),
+        _clouds(context, clock, records, keys),
         _truths(keys, who, clock),
         keys,
         gate,
@@ -83,7 +83,9 @@ def _truths(keys: FileKeys, who: str, clock: Clock) -> Callable[[str], Truth]:
     return truth_at
 
 
-def _clouds(context: Context, clock: Clock) -> Callable[[Node], Cloud | None]:
+def _clouds(
+    context: Context, clock: Clock, records: TomlRecords, keys: FileKeys
+) -> Callable[[Node], Cloud | None]:
     made: dict[str, Cloud] = {}
     fenced: dict[tuple[object, ...], Cloud] = {}
 
@@ -105,8 +107,14 @@ def _clouds(context: Context, clock: Clock) -> Callable[[Node], Cloud | None]:
             return PracticeCloud(context.practice_socket, clock)
         if node.provider == "aws" and node.provider not in made:
             from backends.clouds.aws.cloud import AwsCloud
+            from console.operations.real.prices import price_of
 
-            made["aws"] = AwsCloud(clock)
+            made["aws"] = AwsCloud(
+                clock,
+                launches=lambda: {name: pool.launch for name, pool in records.pools().items() if pool.launch},
+                price_of=price_of(context.cache, clock),
+                fleet=lambda: keys.verify_key()[:16],
+            )
         return made.get(node.provider)
 
     return cloud_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from backends.inventory import load, save
-from backends.inventory.model import Inventory, Renting
+from backends.inventory.model import Inventory, Pool, Renting
 from backends.records.job import Job
 from backends.records.node import Node
 
@@ -44,6 +44,18 @@ class TomlRecords:
     def jobs(self) -> dict[str, Job]:
         """All jobs by name."""
         return dict(self.inventory().jobs)
+
+    def pools(self) -> dict[str, Pool]:
+        """All pools with a record, by id."""
+        return dict(self.inventory().pools)
+
+    def notices(self) -> tuple[str, ...]:
+        """Queues in which providers tell of machines."""
+        return self.inventory().notices
+
+    def put_pool(self, pool: Pool) -> None:
+        """Add or replace a pool's record; UsageError when it stands in a file of the user's own."""
+        save.put_pool(self._fleet, pool)
 
     def renting(self) -> Renting:
         """What the fleet may rent by itself."""

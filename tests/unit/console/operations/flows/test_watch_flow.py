@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 from backends.clock import parse_utc
+from backends.errors import UnreachableError
 from backends.fakes.clock import run
 from backends.inventory.model import Renting
 from backends.records.job import Job
+from backends.records.node import Node
 from console.operations.fleet import Fleet
 from console.operations.flows.watch import Watch
 from console.operations.observe import Observer
@@ -217,6 +219,26 @@ def test_nothing_is_rented_unless_the_fleet_says_so(tmp_path: Path) -> None:
     assert practice.cloud.rented == []
     assert practice.where(job.uid) == []
     assert sum("renting is off" in text for text in told) == 1
+
+
+def test_a_rented_machine_that_never_answers_is_given_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    practice, job = rented(tmp_path, "same-pool")
+    fleet = practice.fleet("controller")
+
+    async def never(node: Node) -> None:
+        raise UnreachableError(f"node {node.name}: connection refused")
+
+    monkeypatch.setattr(fleet.installer, "install", never)
+    _, told = watch_for(practice, 400, {10: lambda: practice.reclaim("n0")}, fleet)
+    assert practice.where(job.uid) == []
+    assert practice.cloud.cancelled[0] == practice.cloud.asked_tokens[0], "what was asked for is given up"
+    assert "r1" not in practice.records.nodes()
+    happened = kinds(practice)
+    assert happened.index("node.rented") < happened.index("node.returned")
+    assert len(set(practice.cloud.asked_tokens)) <= 2, "the next try is another request"
+    assert any("does not answer yet" in text for text in told)
 
 
 def test_any_pool_goes_on_to_the_next_one(tmp_path: Path) -> None:
