@@ -37,6 +37,7 @@ class Found:
     public_address: str | None = None
     private_address: str | None = None
     tags: dict[str, str] = field(default_factory=dict)
+    host_key: str | None = None  # public host key line, where the provider itself vouches for it
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,9 @@ from backends.records.grant import Grant
 from backends.records.job import Job
 from backends.store.prices import list_price
 
+# Slurm announces a kill by SIGTERM to every process of the job: one that means to live until it is saved ignores it. A
+# program with a handler of its own still gets it.
+_DEAF = ("/bin/sh", "-c", "trap '' TERM; exec \"$@\"", "sh")
 SETTLE_S = 1.0  # a started process gets this long before its trial save
 
 
@@ -192,9 +195,10 @@ def _environment(job: Job, epoch: int) -> dict[str, str]:
 def _launch(tools: Tools, job: Job, epoch: int) -> tuple[subprocess.Popen[bytes], Process]:
     path = log_path(tools.layout, job.uid)
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    argv = (*_DEAF, *job.command) if os.environ.get("SLURM_JOB_ID") else job.command
     try:
         child = subprocess.Popen(
-            list(job.command),
+            list(argv),
             cwd=job.cwd,
             env=_environment(job, epoch),
             stdin=subprocess.DEVNULL,
