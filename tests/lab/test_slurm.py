@@ -59,8 +59,14 @@ def start(slurm: Cluster, name: str, node: str, interval: str, steps: int) -> No
 
 def outer_pids(slurm: Cluster, host: str, name: str) -> set[int]:
     """Ids, in the host's PID namespace, of the job's processes there."""
-    text = slurm.on(host, "pgrep", "-f", f"--directory /data/{name}$", check=False)
+    text = slurm.on(host, "pgrep", "-f", f"train.py .*/data/{name}$", check=False)
     return {int(word) for word in text.split()}
+
+
+def is_inside(slurm: Cluster, host: str, name: str, number: str) -> bool:
+    """Whether the job runs there, every process of it in that Slurm job."""
+    pids = outer_pids(slurm, host, name)
+    return bool(pids) and pids <= slurm.job_pids(host, number)
 
 
 def test_saved_in_its_grace_and_back_inside_a_second_slurm_job(slurm: Cluster) -> None:
@@ -68,9 +74,9 @@ def test_saved_in_its_grace_and_back_inside_a_second_slurm_job(slurm: Cluster) -
     first = node.removeprefix("slurm-")
     start(slurm, "long", node, "1h", STEPS)
     start(slurm, "endless", node, "1h", 1_000_000)
-    assert outer_pids(slurm, "host-a", "long") <= slurm.job_pids("host-a", first)
+    assert is_inside(slurm, "host-a", "long", first)
     before = slurm.saves("long")
-    slurm.sbatch("#!/bin/sh\nsleep 1\n", "-p", "urgent", "-w", "host-a", "-o", "/dev/null")
+    slurm.sbatch("#!/bin/sh\nsleep 600\n", "-p", "urgent", "-w", "host-a", "-o", "/dev/null")
     until("the job is preempted", lambda: slurm.job(first) == "PREEMPTED", 90)
     saved = [each for each in slurm.saves("long") if each not in before]
     print(f"saved in a grace of {GRACE_S} s: {saved}")
@@ -82,17 +88,15 @@ def test_saved_in_its_grace_and_back_inside_a_second_slurm_job(slurm: Cluster) -
     shown = slurm.show("long")
     second = str(shown["node"]).removeprefix("slurm-")
     assert second != first
-    until("they run", lambda: outer_pids(slurm, "host-b", "endless"))
-    inside = slurm.job_pids("host-b", second)
-    print(f"Slurm job {second}: processes {sorted(inside)}")
-    assert outer_pids(slurm, "host-b", "endless") | outer_pids(slurm, "host-b", "long") <= inside
+    print(f"Slurm job {second} on host-b: processes {sorted(slurm.job_pids('host-b', second))}")
+    assert is_inside(slurm, "host-b", "endless", second)
     used = slurm.on(
         "host-c", "sstat", "-a", "-n", "-P", "-j", second, "-o", "JobID,AveCPU,MaxRSS", check=False
     )
     print(f"sstat: {used.split()}")
 
     root = Path(f"/proc/{slurm.pids['host-b']}/root/data")
-    until("the job ends", lambda: (root / "long" / "DONE").exists(), STEPS * PAUSE_S * 4)
+    until("the job ends", (root / "long" / "DONE").exists, STEPS * PAUSE_S * 4)
     digest, steps = (root / "long" / "DONE").read_text().split()
     expected = asyncio.run(rehearsed.uninterrupted(tuple(training(STEPS))))
     print(f"digest {digest}, uninterrupted {expected}")
@@ -101,3 +105,20 @@ def test_saved_in_its_grace_and_back_inside_a_second_slurm_job(slurm: Cluster) -
     assert outer_pids(slurm, "host-b", "endless")
     slurm.on("host-c", "scancel", second)
     until("it dies by scancel", lambda: not outer_pids(slurm, "host-b", "endless"), 30)
+
+
+def test_without_a_grace_the_last_interval_save_counts(slurm: Cluster) -> None:
+    node = allocate(slurm, "abrupt", "host-b")
+    number = node.removeprefix("slurm-")
+    start(slurm, "brief", node, "2s", 1_000_000)
+    until("interval saves", lambda: len(slurm.saves("brief")) > 1)
+    urgent = slurm.sbatch("#!/bin/sh\nsleep 1\n", "-p", "urgent", "-w", "host-b", "-o", "/dev/null")
+    until("it is preempted", lambda: slurm.job(number) == "PREEMPTED", 90)
+    last = slurm.saves("brief")[0]
+    until("the urgent one ends", lambda: slurm.job(urgent) in ("COMPLETED", ""), 60)
+    until("it is back", lambda: slurm.show("brief")["epoch"] == 2, 120)
+    print(f"GraceTime=0: from {last} in {slurm.show('brief')['node']}")
+    second = str(slurm.show("brief")["node"]).removeprefix("slurm-")
+    assert second != number
+    until("it runs there", lambda: is_inside(slurm, "host-b", "brief", second))
+    slurm.on("host-c", "scancel", second)

@@ -187,7 +187,10 @@ def marks(job: Job, epoch: int) -> dict[str, str]:
 
 def _environment(job: Job, epoch: int) -> dict[str, str]:
     """The guard's environment without what was set for the guard alone, the job's own, and the marks."""
-    own = ("PYTHONPATH", "PYTHONNOUSERSITE", "PYTHONSAFEPATH", "REPRIEVE_NODE_ROOT", "REPRIEVE_METADATA_URL")
+    own = (
+        "PYTHONPATH", "PYTHONNOUSERSITE", "PYTHONSAFEPATH", "REPRIEVE_NODE_ROOT", "REPRIEVE_METADATA_URL",
+        "REPRIEVE_SUPERVISOR",
+    )  # fmt: skip
     inherited = {name: value for name, value in without_credentials(os.environ).items() if name not in own}
     return {**inherited, **job.environment, **marks(job, epoch)}
 
