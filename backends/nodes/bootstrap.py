@@ -79,6 +79,8 @@ def main(stream: IO[bytes]) -> dict[str, Any]:
     if not 0 < length <= HEADER_LIMIT:
         raise RefusedError("damaged", f"a header of {length} bytes came")
     header = json.loads(stream.read(length))
+    if not isinstance(header, dict):
+        raise RefusedError("damaged", "a header that is no object came")
     root = Path(header.get("root") or os.environ.get("REPRIEVE_NODE_ROOT") or DEFAULT_ROOT)
     if header["do"] == "look":
         return look(root)

@@ -19,6 +19,9 @@ from backends.errors import CredentialsError, ReprieveError, UnreachableError, U
 from backends.records.node import Node
 
 SOURCE = "slurm/squeue"
+EXPORTED = (
+    "PATH,HOME,USER,LOGNAME,SHELL,LANG"  # no more of the controller's environment: it may hold credentials
+)
 Run = Callable[[list[str], str], str]
 
 
@@ -148,7 +151,7 @@ class SlurmCloud:
     def _submit(self, name: str, partition: str) -> None:
         options = [
             f"--job-name={name}", f"--partition={partition}", "--nodes=1", "--ntasks=1", "--no-requeue",
-            "--dependency=singleton", "--output=/dev/null",
+            "--dependency=singleton", "--output=/dev/null", f"--export={EXPORTED}",
         ]  # fmt: skip
         self._run(["sbatch", "--parsable", *options], holder.SCRIPT)
 
