@@ -17,7 +17,7 @@ from tests.support.slurmlab import Cluster
 
 pytestmark = [pytest.mark.lab, pytest.mark.prove]
 GRACE_S = 12
-STEPS, PAUSE_S = 900, 0.05
+STEPS, PAUSE_S = 200, 0.3
 
 
 @pytest.fixture(scope="module")
@@ -49,8 +49,10 @@ def allocate(slurm: Cluster, partition: str, host: str) -> str:
     return str(row["node"])
 
 
-def start(slurm: Cluster, name: str, node: str, interval: str, steps: int) -> None:
-    line = [*training(steps), "--step-seconds", str(PAUSE_S), "--directory", f"/data/{name}"]
+def start(
+    slurm: Cluster, name: str, node: str, interval: str, steps: int = 1_000_000, pause_s: float = 0.5
+) -> None:
+    line = [*training(steps), "--step-seconds", str(pause_s), "--directory", f"/data/{name}"]
     slurm.cli(
         "jobs", "run", name, "--node", node, "--engine", "criu", "--files", f"/data/{name}",
         "--interval", interval, "--restore", "same-pool", "--yes", "--", *line,
@@ -72,8 +74,8 @@ def is_inside(slurm: Cluster, host: str, name: str, number: str) -> bool:
 def test_saved_in_its_grace_and_back_inside_a_second_slurm_job(slurm: Cluster) -> None:
     node = allocate(slurm, "gentle", "host-a")
     first = node.removeprefix("slurm-")
-    start(slurm, "long", node, "1h", STEPS)
-    start(slurm, "endless", node, "1h", 1_000_000)
+    start(slurm, "endless", node, "1h")
+    start(slurm, "long", node, "1h", STEPS, PAUSE_S)
     assert is_inside(slurm, "host-a", "long", first)
     before = slurm.saves("long")
     slurm.sbatch("#!/bin/sh\nsleep 600\n", "-p", "urgent", "-w", "host-a", "-o", "/dev/null")
@@ -96,7 +98,7 @@ def test_saved_in_its_grace_and_back_inside_a_second_slurm_job(slurm: Cluster) -
     print(f"sstat: {used.split()}")
 
     root = Path(f"/proc/{slurm.pids['host-b']}/root/data")
-    until("the job ends", (root / "long" / "DONE").exists, STEPS * PAUSE_S * 4)
+    until("the job ends", (root / "long" / "DONE").exists, STEPS * PAUSE_S * 5)
     digest, steps = (root / "long" / "DONE").read_text().split()
     expected = asyncio.run(rehearsed.uninterrupted(tuple(training(STEPS))))
     print(f"digest {digest}, uninterrupted {expected}")
@@ -110,7 +112,7 @@ def test_saved_in_its_grace_and_back_inside_a_second_slurm_job(slurm: Cluster) -
 def test_without_a_grace_the_last_interval_save_counts(slurm: Cluster) -> None:
     node = allocate(slurm, "abrupt", "host-b")
     number = node.removeprefix("slurm-")
-    start(slurm, "brief", node, "2s", 1_000_000)
+    start(slurm, "brief", node, "2s")
     until("interval saves", lambda: len(slurm.saves("brief")) > 1)
     urgent = slurm.sbatch("#!/bin/sh\nsleep 1\n", "-p", "urgent", "-w", "host-b", "-o", "/dev/null")
     until("it is preempted", lambda: slurm.job(number) == "PREEMPTED", 90)
