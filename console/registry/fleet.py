@@ -68,7 +68,7 @@ COMMANDS: tuple[Command, ...] = (
                 "provider",
                 "who is asked",
                 kind="choice",
-                choices=("aws", "slurm"),
+                choices=("aws", "gcp", "slurm"),
                 operand=True,
                 required=True,
             ),

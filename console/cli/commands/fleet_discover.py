@@ -57,12 +57,26 @@ def _find(typed: dict[str, Any]) -> tuple[Found, ...]:
         tags.append((key, value))
     if typed["provider"] == "slurm":
         return _slurm(typed, tags)
-    from backends.clouds.aws.instances import instances
-
     if not typed["region"]:
         raise UsageError("--region is needed: the region to look in, such as us-east-1")
+    if typed["provider"] == "gcp":
+        return _google(typed["region"], tags)
+    from backends.clouds.aws.instances import instances
+
     filters = [("instance-state-name", ["running"]), *((f"tag:{key}", [value]) for key, value in tags)]
     return instances(typed["region"], filters)
+
+
+def _google(region: str, tags: list[tuple[str, str]]) -> tuple[Found, ...]:
+    from backends.clock import SystemClock
+    from backends.clouds.gcp.cloud import GoogleCloud, project_here
+
+    for key, value in tags:
+        if not re.fullmatch(r"[a-z][a-z0-9_-]{0,62}", key) or not re.fullmatch(r"[a-z0-9_-]{1,63}", value):
+            raise UsageError(
+                f"--tag {key}={value}: a label of Google Cloud is small letters, digits, - and _"
+            )
+    return GoogleCloud(SystemClock()).running(project_here(), region, tags)
 
 
 def _slurm(typed: dict[str, Any], tags: list[tuple[str, str]]) -> tuple[Found, ...]:
@@ -137,7 +151,7 @@ def _name(each: Found, taken: Collection[str]) -> str:
     """The instance's own name where it may name a node and is free, else with its id behind it."""
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", each.name).strip("-._")[:40]
     if not plain:
-        return each.instance
+        return re.sub(r"[^A-Za-z0-9._-]+", "-", each.instance)
     return plain if plain not in taken else f"{plain}-{each.instance.removeprefix('i-')[-8:]}"
 
 

@@ -104,6 +104,10 @@ def _clouds(context: Context, clock: Clock) -> Callable[[Node], Cloud | None]:
             from backends.clouds.aws.cloud import AwsCloud
 
             made["aws"] = AwsCloud(clock)
+        if node.provider == "gcp" and node.provider not in made:
+            from backends.clouds.gcp.cloud import GoogleCloud
+
+            made["gcp"] = GoogleCloud(clock)
         if node.provider == "slurm" and node.provider not in made:
             from backends.clouds.slurm.cloud import SlurmCloud
 
