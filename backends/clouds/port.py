@@ -41,6 +41,7 @@ class Found:
     launched_at: str | None = None  # RFC 3339 by the provider's clock
     pending: bool = False  # counted as running, and still starting
     tags: dict[str, str] = field(default_factory=dict)
+    host_key: str | None = None  # public host key line, where the provider itself vouches for it
 
 
 @dataclass(frozen=True)

@@ -102,9 +102,9 @@ def _serve(layout: Layout, *, detach: bool) -> int:
 def _respawn(layout: Layout, argv: list[str]) -> list[str]:
     """How the watchdog starts the guard again: through the installed command, which follows upgrades.
 
-    Nothing under systemd, which restarts its unit itself.
+    Nothing under systemd, which restarts its unit itself, or under another that does and says so.
     """
-    if os.environ.get("INVOCATION_ID") and os.getppid() == 1:
+    if (os.environ.get("INVOCATION_ID") and os.getppid() == 1) or os.environ.get("REPRIEVE_SUPERVISOR"):
         return []
     command = layout.root / "bin" / "reprieve-node"
     return [str(command), "serve"] if command.exists() else argv

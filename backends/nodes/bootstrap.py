@@ -79,7 +79,9 @@ def main(stream: IO[bytes]) -> dict[str, Any]:
     if not 0 < length <= HEADER_LIMIT:
         raise RefusedError("damaged", f"a header of {length} bytes came")
     header = json.loads(stream.read(length))
-    root = Path(os.environ.get("REPRIEVE_NODE_ROOT") or DEFAULT_ROOT)
+    if not isinstance(header, dict):
+        raise RefusedError("damaged", "a header that is no object came")
+    root = Path(header.get("root") or os.environ.get("REPRIEVE_NODE_ROOT") or DEFAULT_ROOT)
     if header["do"] == "look":
         return look(root)
     if header["do"] == "install":
@@ -164,7 +166,10 @@ def install(root: Path, header: dict[str, Any], stream: IO[bytes]) -> dict[str, 
     for old in sorted((root / "bundle").iterdir()):
         if old.name not in (digest, before):
             shutil.rmtree(old)
-    start_guard(root, unit)
+    if header.get("root"):
+        await_guard(root)
+    else:
+        start_guard(root, unit)
     return {
         "changed": changed,
         "bundle": digest,
@@ -339,6 +344,23 @@ def start_guard(root: Path, unit: bool) -> None:
         threading.Event().wait(0.2)
     said = (started.stderr or started.stdout).decode("utf-8", "replace").strip()[-300:]
     raise RefusedError("failed", f"the guard was installed but does not start: {said or 'it says nothing'}")
+
+
+def await_guard(root: Path) -> None:
+    """Wait until the allocation that this root belongs to has started its guard; nothing here may start it outside."""
+    (root / "state/ended").unlink(missing_ok=True)
+    command = str(root / "bin/reprieve-node")
+    for _ in range(150):
+        if answers(command):
+            return
+        threading.Event().wait(0.2)
+    job = root.name.rpartition("-")[2]
+    raise RefusedError(
+        "failed",
+        f"the guard was installed in {root}, but nothing inside Slurm job {job} starts it",
+        f"from a login node: srun --jobid={job} --overlap -N1 -n1 --mem=0 {command} serve; or use the batch script of "
+        "docs/providers-slurm.md",
+    )
 
 
 def answers(command: str) -> bool:

@@ -13,6 +13,7 @@ from backends.errors import CredentialsError, DamagedError, HostKeyError, Incomp
 from backends.nodes import bootstrap
 from backends.nodes.exchange import Completed
 from backends.nodes.hostkeys import fingerprint, key_line
+from backends.nodes.inside import root_inside
 from backends.nodes.route import route_to
 from backends.nodes.ssh import LinkPool, SshLink
 from backends.records.node import Node
@@ -138,7 +139,8 @@ async def run_bootstrap(
 ) -> dict[str, Any]:
     """Send the constant program, a header and a payload; return its answer or raise what it refused."""
     argv = (*(("sudo", "-n", "--") if sudo else ()), "/bin/sh", "-c", _FINDER, "reprieve-install", program())
-    data = canonical(header)
+    root = root_inside(link.node)
+    data = canonical(header if root is None else {**header, "root": root})
     done = await link.run_fixed(argv, len(data).to_bytes(8, "big") + data + payload, timeout_s=timeout_s)
     if done.status == _NO_PYTHON:
         raise IncompatibleError(

@@ -17,6 +17,7 @@ from backends.errors import DamagedError, NotInstalledError, ReprieveError, Unre
 from backends.nodes.connect import Connection, Connector, Lasting
 from backends.nodes.exchange import Completed, exchange, quoted
 from backends.nodes.hostkeys import HostKeys
+from backends.nodes.inside import root_inside
 from backends.nodes.route import route_to
 from backends.records.node import Node
 from backends.records.strict import STATUS_LIMIT, canonical, loads
@@ -30,11 +31,12 @@ QUICK = frozenset({"facts", "status", "events", "acknowledge"})
 # sshd allows 10 sessions a connection (MaxSessions); two are kept for the verbs that answer at once.
 QUICK_SESSIONS, LONG_SESSIONS = 2, 6
 
-# Constant: the login shell may be any, REPRIEVE_NODE_ROOT is the node's own, the verb comes as an argument.
+# Constant: the login shell may be any, REPRIEVE_NODE_ROOT is the node's own, the verb comes as an argument, and after it
+# the root of a guard inside an allocation.
 _NODE_COMMAND = (
     "/bin/sh",
     "-c",
-    'p="${REPRIEVE_NODE_ROOT:-/opt/reprieve}/bin/reprieve-node"; [ -x "$p" ] || exit 127; exec "$p" "$1"',
+    'p="${2:-${REPRIEVE_NODE_ROOT:-/opt/reprieve}}/bin/reprieve-node"; [ -x "$p" ] || exit 127; exec "$p" "$1"',
     "reprieve-node",
 )
 # Errors a node may report; host keys and reachability are ours to judge.
@@ -75,7 +77,8 @@ class SshLink:
         if verb not in VERBS:
             raise UsageError(f"node verb {clean(verb, limit=40)!r} is not one of {', '.join(sorted(VERBS))}")
         what = f"node {self.node.name}: answer to {verb}"
-        command = quoted((*_NODE_COMMAND, verb))
+        root = root_inside(self.node)
+        command = quoted((*_NODE_COMMAND, verb, *(() if root is None else (root,))))
         sessions = self._quick if verb in QUICK else self._long
         done = await self._run(
             command, canonical(document), timeout_s=timeout_s, what=what, sessions=sessions
@@ -218,6 +221,6 @@ def user_pool(known_hosts: Path, clock: Clock) -> LinkPool:
 
 
 def _same_way(one: Node, other: Node) -> bool:
-    return (one.ssh, one.identity_file, one.host_key, one.provider) == (
-        other.ssh, other.identity_file, other.host_key, other.provider,
+    return (one.ssh, one.identity_file, one.host_key, one.provider, root_inside(one)) == (
+        other.ssh, other.identity_file, other.host_key, other.provider, root_inside(other),
     )  # fmt: skip

@@ -65,11 +65,21 @@ COMMANDS: tuple[Command, ...] = (
         tier=1,
         arguments=(
             Argument(
-                "provider", "who is asked", kind="choice", choices=("aws",), operand=True, required=True
+                "provider",
+                "who is asked",
+                kind="choice",
+                choices=("aws", "gcp", "slurm"),
+                operand=True,
+                required=True,
             ),
-            Argument("region", "the region to look in, such as us-east-1", required=True),
             Argument(
-                "tag", "only instances with this tag, KEY=VALUE; may be repeated", required=True, many=True
+                "region", "the region to look in, such as us-east-1; of Slurm the cluster (default: this one)"
+            ),
+            Argument(
+                "tag",
+                "only instances with this tag, KEY=VALUE; of Slurm name, partition, account or qos; may be repeated",
+                required=True,
+                many=True,
             ),
             Argument("user", "user name for SSH (default: that of ssh_config, else yours)"),
             Argument(
@@ -86,6 +96,9 @@ COMMANDS: tuple[Command, ...] = (
             Example(
                 "reprieve fleet discover aws --region us-east-1 --tag team=ml --user ubuntu --dry-run",
                 "what would be added, with pool and instance id",
+            ),
+            Example(
+                "reprieve fleet discover slurm --tag partition=preemptible", "your running Slurm jobs there"
             ),
         ),
         details=(

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from backends.clean import clean
-from backends.clouds.azure.http import ask, read
 from backends.clouds.figures import Figure
+from backends.clouds.http import ask, read
 from backends.errors import DamagedError, UsageError
 
 DEFAULT_URL = "https://management.azure.com"

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from backends.clean import clean
-from backends.clouds.azure.http import ask
+from backends.clouds.http import ask
 from backends.clouds.prices import Price, newest
 from backends.errors import DamagedError, UsageError
 

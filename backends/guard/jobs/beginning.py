@@ -26,6 +26,9 @@ from backends.records.grant import Grant
 from backends.records.job import Job
 from backends.store.prices import list_price
 
+# Slurm announces a kill by SIGTERM to every process of the job: one that means to live until it is saved ignores it. A
+# program with a handler of its own still gets it.
+_DEAF = ("/bin/sh", "-c", "trap '' TERM; exec \"$@\"", "sh")
 SETTLE_S = 1.0  # a started process gets this long before its trial save
 
 
@@ -184,7 +187,10 @@ def marks(job: Job, epoch: int) -> dict[str, str]:
 
 def _environment(job: Job, epoch: int) -> dict[str, str]:
     """The guard's environment without what was set for the guard alone, the job's own, and the marks."""
-    own = ("PYTHONPATH", "PYTHONNOUSERSITE", "PYTHONSAFEPATH", "REPRIEVE_NODE_ROOT", "REPRIEVE_METADATA_URL")
+    own = (
+        "PYTHONPATH", "PYTHONNOUSERSITE", "PYTHONSAFEPATH", "REPRIEVE_NODE_ROOT", "REPRIEVE_METADATA_URL",
+        "REPRIEVE_SUPERVISOR",
+    )  # fmt: skip
     inherited = {name: value for name, value in without_credentials(os.environ).items() if name not in own}
     return {**inherited, **job.environment, **marks(job, epoch)}
 
@@ -192,9 +198,10 @@ def _environment(job: Job, epoch: int) -> dict[str, str]:
 def _launch(tools: Tools, job: Job, epoch: int) -> tuple[subprocess.Popen[bytes], Process]:
     path = log_path(tools.layout, job.uid)
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    argv = (*_DEAF, *job.command) if os.environ.get("SLURM_JOB_ID") else job.command
     try:
         child = subprocess.Popen(
-            list(job.command),
+            list(argv),
             cwd=job.cwd,
             env=_environment(job, epoch),
             stdin=subprocess.DEVNULL,

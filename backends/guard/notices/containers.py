@@ -1,7 +1,7 @@
 """Notices that come as SIGTERM: RunPod (5 s) and Slurm (until the time of the kill).
 
 Sources: RunPod's documentation of pods ("pricing": SIGTERM, SIGKILL 5 s later); Slurm's preempt.html (end time = now +
-GraceTime, SIGCONT and SIGTERM at once, SIGKILL at the end time).
+GraceTime, SIGCONT and SIGTERM at once, SIGKILL at the end time); to its steps, not to its batch shell (tried, 22.05).
 """
 
 from __future__ import annotations
@@ -64,6 +64,8 @@ class SlurmJob:
 
     end_at: float | None
     preempted_at: float | None
+    partition: str | None = None
+    killed: bool = False  # SIGTERM was the beginning of the kill itself: SIGKILL follows after KillWait
 
 
 class SlurmNotices:
@@ -101,18 +103,38 @@ class SlurmNotices:
         answer = self._run(["scontrol", "show", "job", "-o", self._job])
         job = SlurmJob(None, None) if answer is None else slurm_job(answer)
         now = self._clock.wall()
-        recent = job.preempted_at is not None and abs(now - job.preempted_at) <= RECENT_S
-        if recent and job.end_at is not None:
-            left = job.end_at - now
-            return Reading("notice", "preempted by Slurm", left_s=left, window_s=max(0.0, left))
+        if job.preempted_at is not None and abs(now - job.preempted_at) <= RECENT_S:
+            end_at = job.end_at if job.end_at is not None else self._grace_end(job)
+            if end_at is not None and job.killed:
+                end_at += self._number(["scontrol", "show", "config"], "KillWait") or 0
+            if end_at is not None:
+                left = end_at - now
+                return Reading("notice", "preempted by Slurm", left_s=left, window_s=max(0.0, left))
         left_s = None if job.end_at is None else job.end_at - now
         return Reading("notice", "SIGTERM from Slurm", left_s=left_s, window_s=KILL_WAIT_S)
+
+    def _grace_end(self, job: SlurmJob) -> float | None:
+        """The end of the partition's grace: of a job without a time limit Slurm shows no EndTime while it runs."""
+        if job.partition is None or job.preempted_at is None:
+            return None
+        grace = self._number(["scontrol", "show", "partition", "-o", job.partition], "GraceTime")
+        return None if grace is None else job.preempted_at + grace
+
+    def _number(self, argv: list[str], key: str) -> int | None:
+        """The whole number of `key` in what Slurm prints; None where it tells none."""
+        match = re.search(rf"(?:^|\s){key}\s*=\s*(\d{{1,8}})\b", self._run(argv) or "")
+        return int(match.group(1)) if match else None
 
 
 def slurm_job(text: str) -> SlurmJob:
     """Read the one-line (or wrapped) form of `scontrol show job`; what is missing or odd is None."""
     fields = dict(re.findall(r"(?:^|\s)(\w+)=(\S*)", text))
-    return SlurmJob(_local(fields.get("EndTime")), _local(fields.get("PreemptTime")))
+    partition = fields.get("Partition")
+    known = partition if partition and re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}", partition) else None
+    return SlurmJob(
+        _local(fields.get("EndTime")), _local(fields.get("PreemptTime")), known,
+        fields.get("JobState") == "COMPLETING",
+    )  # fmt: skip
 
 
 def _local(text: str | None) -> float | None:

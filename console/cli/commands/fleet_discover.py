@@ -24,7 +24,9 @@ def discover(invocation: Invocation) -> int:
     typed = invocation.arguments
     found = _find(typed)
     known = on_fleet(invocation, _known)
-    rows = planned(found, known, typed.get("user"), typed.get("address"), typed.get("identity_file"))
+    rows = planned(
+        found, known, typed.get("user"), typed.get("address"), typed.get("identity_file"), typed["provider"]
+    )
     fresh = [(row, node) for row, node in rows if node is not None]
     if fresh:
         lines = [f"add {node.name}: {node.pool}, {node.instance} at {node.ssh}" for _, node in fresh]
@@ -36,7 +38,7 @@ def discover(invocation: Invocation) -> int:
     document = {
         "schema": "reprieve/fleet-discovery/v1",
         "provider": typed["provider"],
-        "region": typed["region"],
+        "region": typed["region"] or found_in(found),
         "items": items,
     }
     invocation.emit(document, _text)
@@ -47,15 +49,49 @@ def discover(invocation: Invocation) -> int:
 
 
 def _find(typed: dict[str, Any]) -> tuple[Found, ...]:
-    from backends.clouds.aws.instances import instances
-
-    filters = [("instance-state-name", ["running"])]
+    tags = []
     for text in typed["tag"]:
         key, sign, value = text.partition("=")
         if not sign or not key:
             raise UsageError(f"--tag {text!r}: KEY=VALUE is expected")
-        filters.append((f"tag:{key}", [value]))
+        tags.append((key, value))
+    if typed["provider"] == "slurm":
+        return _slurm(typed, tags)
+    if not typed["region"]:
+        raise UsageError("--region is needed: the region to look in, such as us-east-1")
+    if typed["provider"] == "gcp":
+        return _google(typed["region"], tags)
+    from backends.clouds.aws.instances import instances
+
+    filters = [("instance-state-name", ["running"]), *((f"tag:{key}", [value]) for key, value in tags)]
     return instances(typed["region"], filters)
+
+
+def _google(region: str, tags: list[tuple[str, str]]) -> tuple[Found, ...]:
+    from backends.clock import SystemClock
+    from backends.clouds.gcp.cloud import GoogleCloud, project_here
+
+    for key, value in tags:
+        if not re.fullmatch(r"[a-z][a-z0-9_-]{0,62}", key) or not re.fullmatch(r"[a-z0-9_-]{1,63}", value):
+            raise UsageError(
+                f"--tag {key}={value}: a label of Google Cloud is small letters, digits, - and _"
+            )
+    return GoogleCloud(SystemClock()).running(project_here(), region, tags)
+
+
+def _slurm(typed: dict[str, Any], tags: list[tuple[str, str]]) -> tuple[Found, ...]:
+    from backends.clock import SystemClock
+    from backends.clouds.slurm.cloud import SlurmCloud
+
+    options = {"name": "--name", "partition": "--partition", "account": "--account", "qos": "--qos"}
+    for key, _ in tags:
+        if key not in options:
+            raise UsageError(f"--tag {key}=…: of Slurm jobs one of {', '.join(options)} is expected")
+    cloud = SlurmCloud(SystemClock())
+    cluster = cloud.cluster()
+    if typed["region"] not in (None, cluster):
+        raise UsageError(f"--region {typed['region']}: this machine's Slurm is of cluster {cluster}")
+    return cloud.running([f"{options[key]}={value}" for key, value in tags])
 
 
 async def _known(fleet: Fleet) -> dict[str, Node]:
@@ -63,7 +99,12 @@ async def _known(fleet: Fleet) -> dict[str, Node]:
 
 
 def planned(
-    found: Collection[Found], known: dict[str, Node], user: str | None, address: str | None, identity: object
+    found: Collection[Found],
+    known: dict[str, Node],
+    user: str | None,
+    address: str | None,
+    identity: object,
+    provider: str = "aws",
 ) -> list[tuple[dict[str, Any], Node | None]]:
     """A row for each instance, and the node to add where it is a new one that can be used."""
     by_instance = {node.instance: name for name, node in known.items() if node.instance}
@@ -87,10 +128,15 @@ def planned(
         ssh = host if user is None else f"{user}@{host}"
         key = None if identity is None else str(identity)
         labels = {"lifecycle": "spot" if each.spot else "on-demand"}
-        node = Node(name, ssh, "aws", each.pool, each.instance, key, labels=labels)
+        node = Node(name, ssh, provider, each.pool, each.instance, key, each.host_key, labels=labels)
         row["node"] = name
         rows[-1] = (row, node)
     return rows
+
+
+def found_in(found: Collection[Found]) -> str | None:
+    """The region that all of these are in, from their pools; None when nothing was found."""
+    return next((each.pool.split("/")[1] for each in found), None)
 
 
 def _host(each: Found, wanted: str | None) -> str | None:
@@ -105,7 +151,7 @@ def _name(each: Found, taken: Collection[str]) -> str:
     """The instance's own name where it may name a node and is free, else with its id behind it."""
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", each.name).strip("-._")[:40]
     if not plain:
-        return each.instance
+        return re.sub(r"[^A-Za-z0-9._-]+", "-", each.instance)
     return plain if plain not in taken else f"{plain}-{each.instance.removeprefix('i-')[-8:]}"
 
 

@@ -20,6 +20,9 @@ class SshInstaller:
     def __init__(self, pool: LinkPool, cache: Path, version: str) -> None:
         self._pool, self._cache, self._version = pool, cache, version
         self._building = asyncio.Lock()  # nodes alike share one bundle: it is built once, not once a node
+        self._turns: dict[
+            str, asyncio.Lock
+        ] = {}  # two jobs that wait for one new node both ask for its guard
 
     async def _bundle(self, found: Look) -> tuple[Bundle, str | None]:
         async with self._building:
@@ -34,10 +37,11 @@ class SshInstaller:
 
     async def install(self, node: Node) -> None:
         """Install or upgrade; the guard's id and state are kept, jobs run on."""
-        link = await self._pool.link(node)
-        found = await look(link)
-        bundle, _ = await self._bundle(found)
-        await installing.install(link, bundle, found=found)
+        async with self._turns.setdefault(node.name, asyncio.Lock()):
+            link = await self._pool.link(node)
+            found = await look(link)
+            bundle, _ = await self._bundle(found)
+            await installing.install(link, bundle, found=found)
 
     async def uninstall(self, node: Node) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Reverse it; what was removed, and what was found there that is not ours."""

@@ -115,6 +115,14 @@ def _clouds(
                 price_of=price_of(context.cache, clock),
                 fleet=lambda: keys.verify_key()[:16],
             )
+        if node.provider == "gcp" and node.provider not in made:
+            from backends.clouds.gcp.cloud import GoogleCloud
+
+            made["gcp"] = GoogleCloud(clock)
+        if node.provider == "slurm" and node.provider not in made:
+            from backends.clouds.slurm.cloud import SlurmCloud
+
+            made["slurm"] = SlurmCloud(clock)
         return made.get(node.provider)
 
     return cloud_of

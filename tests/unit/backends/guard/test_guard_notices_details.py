@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import socket
 from collections.abc import Iterator
@@ -181,6 +182,41 @@ def test_a_guard_outside_of_its_slurm_job_hears_nothing() -> None:
     assert source.read().state == "unreadable"
     assert source.signalled() is None  # the operator's SIGTERM ends the guard
     assert SlurmNotices(StoryClock(), {"SLURM_JOB_ID": "7"}, lambda argv: None).read().state == "none"
+
+
+@pytest.mark.parametrize(
+    ("job", "left_s"),
+    [
+        ("JobState=RUNNING PreemptTime={now} EndTime={soon} Partition=p", 9.0),  # a grace, and a time limit
+        (
+            "JobState=RUNNING PreemptTime={now} EndTime=Unknown Partition=p",
+            20.0,
+        ),  # no time limit: the partition's grace
+        (
+            "JobState=COMPLETING PreemptTime={now} EndTime={now} Partition=p",
+            30.0,
+        ),  # no grace: KillWait is what is left
+        ("JobState=RUNNING PreemptTime={now} EndTime=Unknown Partition=../p", None),
+    ],
+)
+def test_when_slurm_kills_a_preempted_job(job: str, left_s: float | None) -> None:
+    clock = StoryClock()
+    times = {
+        name: datetime.datetime.fromtimestamp(clock.wall() + later).isoformat(timespec="seconds")
+        for name, later in (("now", 0), ("soon", 9))
+    }
+
+    def run(argv: list[str]) -> str:
+        if argv[:3] == ["scontrol", "show", "job"]:
+            return job.format(**times)
+        if argv[:3] == ["scontrol", "show", "partition"]:
+            assert argv[3:] == ["-o", "p"]
+            return "PartitionName=p DisableRootJobs=NO GraceTime=20 Hidden=NO"
+        return "KeepAliveTime           = SYSTEM_DEFAULT\nKillWait                = 30 sec\n"
+
+    reading = SlurmNotices(clock, {"SLURM_JOB_ID": "7"}, run).signalled()
+    assert reading is not None
+    assert reading.left_s == (None if left_s is None else pytest.approx(left_s, abs=1.0))
 
 
 @given(st.text(max_size=80))

@@ -189,6 +189,30 @@ def test_a_guard_that_holds_its_lock_is_not_uninstalled(
     assert (root / "state").is_dir()
 
 
+def test_inside_an_allocation_the_guard_is_waited_for_and_never_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "reprieve-slurm-77"
+    (root / "state").mkdir(parents=True)
+    ended = root / "state/ended"
+    ended.touch()
+    asked: list[list[str]] = []
+
+    def run(argv: list[str], stdin: bytes = b"", seconds: float = 60.0) -> subprocess.CompletedProcess[bytes]:
+        asked.append(argv[1:])
+        return subprocess.CompletedProcess(argv, 0 if len(asked) > 2 else 5, b"{}", b"")
+
+    monkeypatch.setattr(bootstrap, "run", run)
+    monkeypatch.setattr(threading.Event, "wait", lambda self, seconds: True)
+    bootstrap.await_guard(root)
+    assert asked == [["status"]] * 3
+    assert not ended.exists(), "it says that the guard is meant to run"
+    monkeypatch.setattr(bootstrap, "answers", lambda command: False)
+    with pytest.raises(bootstrap.RefusedError, match="nothing inside Slurm job 77 starts it") as told:
+        bootstrap.await_guard(root)
+    assert f"srun --jobid=77 --overlap -N1 -n1 --mem=0 {root}/bin/reprieve-node serve" in str(told.value.hint)
+
+
 def test_the_program_needs_nothing_of_ours() -> None:
     text = Path(bootstrap.__file__).read_text()
     assert "import backends" not in text

@@ -1,4 +1,4 @@
-"""One request to Azure's HTTP interfaces: no redirect is followed, so that a token goes nowhere but where it was sent."""
+"""One request to a provider's HTTP interface: no redirect is followed, so that a token goes nowhere but where it was sent."""
 
 from __future__ import annotations
 
@@ -14,6 +14,10 @@ from backends.records.strict import FEED_LIMIT, loads
 TIMEOUT_S = 30.0
 
 
+class NotFoundError(UnreachableError):
+    """The server answered 404: there is no such thing for these credentials. Alone that proves nothing."""
+
+
 class _Stay(urllib.request.HTTPRedirectHandler):
     """Answers 3xx become errors."""
 
@@ -26,6 +30,7 @@ def ask(request: urllib.request.Request, what: str, *, denied_hint: str | None =
 
     Raises:
         CredentialsError: it answered 401 or 403.
+        NotFoundError: it answered 404.
         UnreachableError: no answer, or any other that is not 200; a redirect is one of those.
         DamagedError: the answer is no JSON object, or too large.
     """
@@ -35,6 +40,8 @@ def ask(request: urllib.request.Request, what: str, *, denied_hint: str | None =
     except urllib.error.HTTPError as error:
         if error.code in (401, 403):
             raise CredentialsError(f"{what}: access is refused ({error.code})", hint=denied_hint) from None
+        if error.code == 404:
+            raise NotFoundError(f"{what}: the server answered 404") from None
         hint = "try again in a minute" if error.code in (429, 503) else None
         raise UnreachableError(f"{what}: the server answered {error.code}", hint=hint) from None
     except (OSError, http.client.HTTPException, ValueError) as error:

@@ -1,0 +1,1 @@
+"""Slurm: a node is one allocation (a Slurm job) with a guard inside; its end is told by Slurm's own commands."""
