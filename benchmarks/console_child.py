@@ -13,11 +13,13 @@ import random
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 COLUMNS = 14
 SHARE = 0.05  # of all cells, each second
 FILTER = "777"
+FLEET = "REPRIEVE_BENCH_FLEET"  # folder of a fleet of SSH nodes, for the console; else it is made up
 BATCH_S = (
     0.25  # between the batches that our table is given, as the poller does; the peers change once a second
 )
@@ -178,26 +180,15 @@ def bare() -> Any:
 def console(rows: int) -> Any:
     """The whole console on its poller's process; its marks are the detail's title and the table's count."""
     from backends.clock import SystemClock
-    from console.tui.polled import PolledSource
-
-    class Idle:
-        """Acts on nothing."""
-
-        async def view(self) -> Any:
-            raise NotImplementedError
-
-        async def perform(self, words: str, arguments: dict[str, Any], on_step: Any) -> str:
-            raise NotImplementedError
-
-        async def ask(self, words: str, arguments: dict[str, Any]) -> dict[str, Any]:
-            raise NotImplementedError
-
-        async def close(self) -> None:
-            return None
+    from benchmarks.console_poller import Idle
+    from benchmarks.ssh_nodes import context_of
+    from console.tui.polled import POLLER, PolledSource
 
     clock = SystemClock()
-    argv = (sys.executable, "-m", "benchmarks.console_fleet")
-    source = PolledSource({"rows": rows}, Idle(), clock, argv)  # first, as `console.tui.start` does
+    folder = os.environ.get(FLEET)
+    argv = POLLER if folder else (sys.executable, "-m", "benchmarks.console_fleet")
+    document = context_of(Path(folder)) if folder else {"rows": rows}
+    source = PolledSource(document, Idle(), clock, argv)  # first, as `console.tui.start` does
     app = importlib.import_module("console.tui.app").ConsoleApp(source, clock, start="fleet")
     importlib.import_module("console.tui.screens.fleet")
     app.source = source
