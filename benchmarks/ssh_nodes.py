@@ -53,6 +53,11 @@ async def serve(count: int, hanging: int, folder: Path) -> None:
         name, verb = process.get_extra_info("username"), (process.command or "").rsplit(maxsplit=1)[-1]
         if name in silent:
             await asyncio.Event().wait()
+        if verb == "attend":
+            async for _ in process.stdin:
+                process.stdout.write(status_of(name))
+            process.exit(0)
+            return
         await process.stdin.read()
         process.stdout.write(status_of(name) if verb == "status" else b"{}\n")
         process.exit(0)
