@@ -1,7 +1,8 @@
 """Keys and paints of the console at 10,000 rows, beside Textual's DataTable and textual-fastdatatable, in one run.
 
 Each application runs in a pseudo-terminal of 200 x 50; what is measured is the time from a key written to it until what
-that key draws has come back: scheduling, layout, rendering and output are all inside. `--rows N`, `--keys N`, `-o json`.
+that key draws has come back: scheduling, layout, rendering and output are all inside. Then 200 SSH nodes of which 20
+never answer, and what 1,000 of them cost. `--rows N`, `--keys N`, `--nodes N`, `-o json`.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from benchmarks.common import ratio, report
+from benchmarks.console_child import FLEET
+from benchmarks.console_poller import polled
+from benchmarks.ssh_nodes import nodes
 
 WIDTH, HEIGHT = 200, 50
 _ESCAPES = re.compile(
@@ -125,6 +129,17 @@ def measured(kind: str, rows: int, keys: int) -> dict[str, float]:
     }
 
 
+def _silent(keys: int, count: int = 200, hanging: int = 20) -> dict[str, float]:
+    """Keys while some of the SSH nodes never answer."""
+    with nodes(count, hanging) as folder:
+        os.environ[FLEET] = str(folder)
+        try:
+            found = measured("console", count, keys)
+        finally:
+            del os.environ[FLEET]
+    return {name: value for name, value in found.items() if name.startswith("key_")}
+
+
 def _option(name: str, default: int) -> int:
     words = sys.argv[1:]
     return int(words[words.index(name) + 1]) if name in words else default
@@ -137,8 +152,12 @@ def main() -> None:
     packages = ["textual"]
     if importlib.util.find_spec("textual_fastdatatable") is not None:
         kinds.append("fastdatatable")
+        packages.append("textual-fastdatatable")
     else:
-        print("textual-fastdatatable is not installed: left out", file=sys.stderr)
+        print(
+            "textual-fastdatatable is not installed: left out (pip install -r requirements/bench.txt)",
+            file=sys.stderr,
+        )
     figures: dict[str, float] = {"rows": rows, "columns": 14, "keys": keys}
     found = {kind: measured(kind, rows, keys) for kind in kinds}
     for kind, values in found.items():
@@ -149,6 +168,9 @@ def main() -> None:
             with started(kind, 5) as (_, start_s, _):
                 times.append(start_s)
     figures |= {f"start_{kind}_ms": min(times) * 1e3 for kind, times in starts.items()}
+    silent, many = _silent(keys), polled(_option("--nodes", 1000))
+    figures |= {f"silent_nodes_{name}": value for name, value in silent.items()}
+    figures |= {f"many_nodes_{name}": value for name, value in many.items()}
     ours, theirs = found["lines"], found["datatable"]
     ratios = {
         "first_paint_s": ratio(ours["first_paint_ms"] / 1e3, 0.15),
@@ -156,7 +178,13 @@ def main() -> None:
         "key_p95_ms": ratio(found["console"]["key_p95_ms"], 50.0),
         "key_worst_ms": ratio(found["console"]["key_worst_ms"], 100.0),
         "first_letter_ms": ratio(found["console"]["first_letter_ms"], 60.0),
-        "datatable_p95_over_ours": ratio(theirs["key_p95_ms"] / ours["key_p95_ms"], 7.0, "higher"),
+        "datatable_p95_over_console": ratio(
+            theirs["key_p95_ms"] / found["console"]["key_p95_ms"], 7.0, "higher"
+        ),
+        "datatable_p95_over_lines": ratio(theirs["key_p95_ms"] / ours["key_p95_ms"], 7.0, "higher"),
+        "silent_nodes_key_worst_ms": ratio(silent["key_worst_ms"], 100.0),
+        "many_nodes_poller_share_of_core": ratio(many["poller_share_of_core"], 0.2),
+        "many_nodes_stall_p99_ms": ratio(many["stall_p99_ms"], 15.0),
         "start_over_bare": ratio(min(starts["console"]) / min(starts["bare"]), 1.6),
     }
     report("console", figures, ratios, tuple(packages))

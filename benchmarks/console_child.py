@@ -13,11 +13,16 @@ import random
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 COLUMNS = 14
 SHARE = 0.05  # of all cells, each second
 FILTER = "777"
+FLEET = "REPRIEVE_BENCH_FLEET"  # folder of a fleet of SSH nodes, for the console; else it is made up
+BATCH_S = (
+    0.25  # between the batches that our table is given, as the poller does; the peers change once a second
+)
 
 
 def stamp() -> None:
@@ -36,11 +41,11 @@ def cells(rows: int, seed: int = 1) -> list[list[str]]:
     return [[name_of(row), *(str(dice.randrange(10_000)) for _ in range(COLUMNS - 1))] for row in range(rows)]
 
 
-def changes(rows: int, dice: random.Random) -> list[tuple[int, int, str]]:
-    """Which cells change in one second."""
-    count = int(rows * COLUMNS * SHARE)
+def changes(rows: int, seconds: float = 1.0) -> list[tuple[int, int, str]]:
+    """Which cells change in that time."""
+    dice, count = random.random, int(rows * COLUMNS * SHARE * seconds)
     return [
-        (dice.randrange(rows), dice.randrange(1, COLUMNS), str(dice.randrange(10_000))) for _ in range(count)
+        (int(dice() * rows), 1 + int(dice() * (COLUMNS - 1)), str(int(dice() * 10_000))) for _ in range(count)
     ]
 
 
@@ -88,11 +93,11 @@ def lines(rows: int) -> Any:
         def on_mount(self) -> None:
             self.table.load((row[0], row) for row in self.data)
             self.table.focus()
-            self.set_interval(1.0, self.change)
+            self.set_interval(BATCH_S, self.change)
 
         def change(self) -> None:
             fresh: dict[int, list[str]] = {}
-            for row, column, text in changes(rows, random):  # type: ignore[arg-type]  # the module is a Random, too
+            for row, column, text in changes(rows, BATCH_S):
                 fresh.setdefault(row, list(self.data[row]))[column] = text
             for row, record in fresh.items():
                 self.data[row] = record
@@ -141,7 +146,7 @@ def stock(rows: int, fast: bool = False) -> Any:
 
         def change(self) -> None:
             # Each update of the Arrow table makes a column anew: 40 of them are all it can take.
-            for row, column, text in changes(rows, random)[: 40 if fast else None]:  # type: ignore[arg-type]  # as above
+            for row, column, text in changes(rows)[: 40 if fast else None]:
                 if row < self.table.row_count:
                     place = Coordinate(row, column)
                     self.table.update_cell(row, column, text) if fast else self.table.update_cell_at(
@@ -175,26 +180,15 @@ def bare() -> Any:
 def console(rows: int) -> Any:
     """The whole console on its poller's process; its marks are the detail's title and the table's count."""
     from backends.clock import SystemClock
-    from console.tui.polled import PolledSource
-
-    class Idle:
-        """Acts on nothing."""
-
-        async def view(self) -> Any:
-            raise NotImplementedError
-
-        async def perform(self, words: str, arguments: dict[str, Any], on_step: Any) -> str:
-            raise NotImplementedError
-
-        async def ask(self, words: str, arguments: dict[str, Any]) -> dict[str, Any]:
-            raise NotImplementedError
-
-        async def close(self) -> None:
-            return None
+    from benchmarks.console_poller import Idle
+    from benchmarks.ssh_nodes import context_of
+    from console.tui.polled import POLLER, PolledSource
 
     clock = SystemClock()
-    argv = (sys.executable, "-m", "benchmarks.console_fleet")
-    source = PolledSource({"rows": rows}, Idle(), clock, argv)  # first, as `console.tui.start` does
+    folder = os.environ.get(FLEET)
+    argv = POLLER if folder else (sys.executable, "-m", "benchmarks.console_fleet")
+    document = context_of(Path(folder)) if folder else {"rows": rows}
+    source = PolledSource(document, Idle(), clock, argv)  # first, as `console.tui.start` does
     app = importlib.import_module("console.tui.app").ConsoleApp(source, clock, start="fleet")
     importlib.import_module("console.tui.screens.fleet")
     app.source = source

@@ -1,6 +1,6 @@
 """The node command: `reprieve-node VERB`, one JSON document on stdin, one on stdout.
 
-Exit 0 with an answer or with `{"error": …}` for a refusal; any other exit: the call itself did not happen.
+`attend` answers a line with a line for as long as it is asked. Exit 0 with an answer or with `{"error": …}` for a refusal; any other exit: the call itself did not happen.
 `serve` runs the guard, `serve --detach` starts it and returns once it answers.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ VERBS = (
     "facts", "status", "events", "acknowledge", "examine", "protect", "start", "save", "restore", "rehearse",
     "prefetch", "stop", "set", "pause", "resume", "forget", "thaw", "escrow", "shutdown",
 )  # fmt: skip
+ATTENDED = ("status", "events", "acknowledge")  # what `attend` answers, a line for a line
+IDLE_S = 300.0  # after so long without a line, the console that asked is taken to be gone
 MARGIN_S = 150.0  # beyond the wait that a document asks for
 START_LIMIT_S = 30.0
 ENGINES = "backends.guard.installed:engines"
@@ -37,13 +40,15 @@ class FactsAsked:
 
 def main(arguments: Sequence[str]) -> int:
     """Run one verb; the exit status."""
-    if not arguments or arguments[0] not in (*VERBS, "serve"):
-        _complain(f"reprieve-node: one of {', '.join(VERBS)}, serve is expected")
+    if not arguments or arguments[0] not in (*VERBS, "attend", "serve"):
+        _complain(f"reprieve-node: one of {', '.join(VERBS)}, attend, serve is expected")
         return 2
     layout = layout_here()
     try:
         if arguments[0] == "serve":
             return _serve(layout, detach="--detach" in arguments[1:])
+        if arguments[0] == "attend":
+            return _attend(layout)
         document = loads(sys.stdin.buffer.read(STATUS_LIMIT + 1) or b"{}", what="the document on stdin")
         answer = _answer(layout, arguments[0], document)
     except UnreachableError as error:
@@ -53,6 +58,27 @@ def main(arguments: Sequence[str]) -> int:
         answer = {"error": error.document()}
     sys.stdout.write(json.dumps(answer, ensure_ascii=True, allow_nan=False) + "\n")
     sys.stdout.flush()
+    return 0
+
+
+def _attend(layout: Layout) -> int:
+    """Answer each line `{"verb", "document"}` on stdin with one on stdout, until there are no more."""
+    while select.select([sys.stdin], [], [], IDLE_S)[0]:
+        line = sys.stdin.buffer.readline(STATUS_LIMIT + 1)
+        if not line:
+            break
+        try:
+            asked = loads(line, what="the line on stdin")
+            verb, document = asked.get("verb"), asked.get("document")
+            if verb not in ATTENDED or not isinstance(document, dict):
+                raise UsageError(
+                    f"a line is an object with `verb`, one of {', '.join(ATTENDED)}, and `document`"
+                )
+            answer = call(layout.socket, verb, document, MARGIN_S)
+        except ReprieveError as error:
+            answer = {"error": error.document()}
+        sys.stdout.write(json.dumps(answer, ensure_ascii=True, allow_nan=False) + "\n")
+        sys.stdout.flush()
     return 0
 
 

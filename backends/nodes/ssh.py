@@ -14,6 +14,7 @@ from backends import errors
 from backends.clean import clean
 from backends.clock import Clock
 from backends.errors import DamagedError, NotInstalledError, ReprieveError, UnreachableError, UsageError
+from backends.nodes.attending import ATTENDED, Attending
 from backends.nodes.connect import Connection, Connector, Lasting
 from backends.nodes.exchange import Completed, exchange, quoted
 from backends.nodes.hostkeys import HostKeys
@@ -53,13 +54,14 @@ class SshLink:
     """One node. Calls may run at the same time; each has its own deadline; none blocks another node's."""
 
     def __init__(self, node: Node, connector: Connector, *, ssh_config: Path | None, clock: Clock,
-                 jitter: Callable[[], float]) -> None:  # fmt: skip
+                 jitter: Callable[[], float], attend: bool = False) -> None:  # fmt: skip
         self.node = node
         self._connector = connector
         self._ssh_config = ssh_config
         self._lasting = Lasting(self._open, clock, jitter)
         self._quick = asyncio.Semaphore(QUICK_SESSIONS)
         self._long = asyncio.Semaphore(LONG_SESSIONS)
+        self._attending = Attending(quoted((*_NODE_COMMAND, "attend"))) if attend else None
         self._under_way = 0
         self.notes: tuple[str, ...] = ()  # what of ssh_config is not followed; set once connected
 
@@ -80,8 +82,9 @@ class SshLink:
         root = root_inside(self.node)
         command = quoted((*_NODE_COMMAND, verb, *(() if root is None else (root,))))
         sessions = self._quick if verb in QUICK else self._long
+        line = canonical({"verb": verb, "document": document}) + b"\n" if verb in ATTENDED else None
         done = await self._run(
-            command, canonical(document), timeout_s=timeout_s, what=what, sessions=sessions
+            command, canonical(document), timeout_s=timeout_s, what=what, sessions=sessions, line=line
         )
         if done.status == 127:
             raise NotInstalledError(
@@ -119,8 +122,9 @@ class SshLink:
 
     async def _run(
         self, command: str, stdin: bytes, *, timeout_s: float, what: str, sessions: asyncio.Semaphore,
-        limit: int = STATUS_LIMIT,
+        limit: int = STATUS_LIMIT, line: bytes | None = None,
     ) -> Completed:  # fmt: skip
+        """Run `command`, or ask `line` on the lasting channel where the node has one."""
         connected = False
         try:
             async with asyncio.timeout(timeout_s):
@@ -128,6 +132,10 @@ class SshLink:
                 connected = True
                 self._under_way += 1
                 try:
+                    if line is not None and self._attending is not None:
+                        answer = await self._attending.ask(connection, line, limit=limit, what=what)
+                        if answer is not None:
+                            return Completed(0, answer, b"")
                     async with sessions:
                         return await exchange(connection, command, stdin, limit=limit, what=what)
                 finally:
@@ -186,8 +194,13 @@ class LinkPool:
         clock: Clock,
         ssh_config: Path | None = None,
         jitter: Callable[[], float] = random.random,
+        attend: bool = False,
     ) -> None:
-        """`known_hosts`: the context's file, then the user's; `ssh_config` None reads none."""
+        """`known_hosts`: the context's file, then the user's; `ssh_config` None reads none.
+
+        `attend` keeps a channel open on each node for looks (`backends.nodes.attending`).
+        """
+        self._attend = attend
         self.host_keys = HostKeys(known_hosts)
         self.connector = Connector(self.host_keys, clock, jitter)
         self.ssh_config = ssh_config
@@ -203,8 +216,9 @@ class LinkPool:
         if known is not None:
             await known.close()
         self._links[node.name] = SshLink(
-            node, self.connector, ssh_config=self.ssh_config, clock=self._clock, jitter=self._jitter
-        )
+            node, self.connector, ssh_config=self.ssh_config, clock=self._clock, jitter=self._jitter,
+            attend=self._attend,
+        )  # fmt: skip
         return self._links[node.name]
 
     async def close(self) -> None:

@@ -7,8 +7,10 @@ of `console.poller.wire`. The end of stdin is the end of the console, and of thi
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
+import resource
 import sys
 import threading
 from collections.abc import Callable
@@ -98,9 +100,17 @@ def read_context(document: dict[str, Any]) -> Context:
     return Context(**{**document, **paths})
 
 
+def many_files() -> None:
+    """Allow as many open files as this user may have: one connection a node needs one."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
 async def _run(line: bytes) -> None:
     from console.poller.eyes import FleetEyes
 
+    many_files()
     clock = SystemClock()
     questions = Questions(sys.stdin.buffer, lambda: os._exit(0))
     await tell(FleetEyes(read_context(json.loads(line)), clock), questions, sys.stdout.buffer, clock)

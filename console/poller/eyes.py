@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import random
 from collections.abc import Awaitable, Callable
 
@@ -48,7 +49,7 @@ class FleetEyes:
         if self._open_fleet is None:
             from console.operations.real.opening import open_fleet
 
-            self._open_fleet = open_fleet
+            self._open_fleet = functools.partial(open_fleet, attend=True)
         fleet = self._open_fleet(self._context, self._clock)
         observer = self._observer = Observer(fleet, Poller(fleet, jitter=random.random))
         self._beside = [

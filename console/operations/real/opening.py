@@ -34,7 +34,9 @@ from console.operations.real.toml_records import TomlRecords
 from console.operations.truth import Truth
 
 
-def open_fleet(context: Context, clock: Clock, role: str = "console", *, version: str = "0") -> Fleet:
+def open_fleet(
+    context: Context, clock: Clock, role: str = "console", *, version: str = "0", attend: bool = False
+) -> Fleet:
     """The fleet of `context`; nothing is contacted before the first call.
 
     Args:
@@ -42,6 +44,7 @@ def open_fleet(context: Context, clock: Clock, role: str = "console", *, version
         clock: time.
         role: what this program is in claims and heartbeats, with this machine's name: `console`, `watch`.
         version: told to guards that are installed.
+        attend: keep a channel open on each node, for a program that looks at them all the time.
 
     Raises:
         UsageError: the fleet's files are wrong. ReprieveError: the ledger cannot be used.
@@ -54,7 +57,9 @@ def open_fleet(context: Context, clock: Clock, role: str = "console", *, version
         context = Context(**{**context.__dict__, "store": store})
     hosts = (context.state / KNOWN_HOSTS, Path.home() / ".ssh" / "known_hosts")
     config = Path.home() / ".ssh" / "config"
-    pool = LinkPool(known_hosts=hosts, clock=clock, ssh_config=config if config.exists() else None)
+    pool = LinkPool(
+        known_hosts=hosts, clock=clock, ssh_config=config if config.exists() else None, attend=attend
+    )
     return Fleet(
         context,
         clock,

@@ -17,6 +17,7 @@ from console.tui.widgets.tones import crop, fill, tone
 
 R = TypeVar("R")
 KEPT = 500  # rows drawn that are remembered: several screenfuls
+KEPT_CELLS = 4000  # cells drawn that are remembered: most of them say the same in many rows
 GUTTER = 2  # cursor and mark
 STATE = 1  # place of the state column: never dimmed, and where a ghost says what became of it
 
@@ -39,6 +40,7 @@ class Painter(Generic[R]):
         self._columns: list[tuple[Column[R], int]] = []
         self._fitted: tuple[int, int, tuple[Column[R], ...]] = (0, 0, ())
         self._drawn: dict[str, _Drawn] = {}
+        self._cells: dict[tuple[Cell, int, bool, bool, bool], list[Segment]] = {}
 
     def fit(self, width: int) -> None:
         """Choose and size the columns for `width` cells, if anything changed since the last time."""
@@ -52,6 +54,7 @@ class Painter(Generic[R]):
     def forget(self) -> None:
         """Draw every row anew: the styles or the columns are others."""
         self._drawn.clear()
+        self._cells.clear()
 
     def changed(self, place: int) -> bool:
         """Whether the row at `place` is another record than the one last drawn there."""
@@ -103,21 +106,32 @@ class Painter(Generic[R]):
         self, key: str, record: R, width: int, base: Style, now: float, ghost: Ghost[R] | None
     ) -> Strip:
         rows = self._rows
-        cursor = key == rows.cursor
+        cursor, dim = key == rows.cursor, ghost is not None or self._dim(record)
         if cursor:
             base = base + self._style("row--cursor")
-        dimmed = base + self._style("row--dim") if ghost or self._dim(record) else base
         line = [
             Segment("▸" if cursor else " ", base),
             Segment("*" if key in rows.marks else " ", base + self._style("row--mark")),
         ]
+        used = GUTTER
         for index, (column, size) in enumerate(self._columns):
             cell = column.cell(record, now)
             if ghost is not None and index == STATE:
                 cell = _fate(ghost, now)
-            style = base if index == STATE else dimmed
-            line += self._cell(cell, size, column.right, base, style)
-        return Strip(fill(line, width, base), width)
+            made = (cell, size, column.right, cursor, dim and index != STATE)
+            known = self._cells.get(made)
+            if known is None:
+                style = base + self._style("row--dim") if made[4] else base
+                known = self._cells[made] = self._cell(cell, size, column.right, base, style)
+            line += known
+            used += size + cells.GAP
+        if len(self._cells) > KEPT_CELLS:
+            self._cells.clear()
+        if used > width:
+            return Strip(fill(line, width, base), width)
+        if used < width:
+            line.append(Segment(" " * (width - used), base))
+        return Strip(line, width)
 
     def _cell(self, cell: Cell, size: int, right: bool, base: Style, style: Style) -> list[Segment]:
         """A cell with its gap; only the words carry the tone, so that a reversed one is no longer than they are."""

@@ -212,6 +212,28 @@ def test_the_command_answers_in_one_document(guard: Guard, serving: Path) -> Non
     assert json.loads(broken.stdout)["error"]["kind"] == "damaged"
 
 
+def test_it_attends_a_line_for_a_line(guard: Guard, serving: Path) -> None:
+    lines = (
+        '{"verb": "status", "document": {}}',
+        '{"verb": "save", "document": {}}',
+        "{",
+        '{"verb": "events", "document": {"since": 0, "limit": 1}}',
+    )
+    result = run(guard.tools.layout.root, "attend", "\n".join(lines) + "\n")
+    assert result.returncode == 0, result.stderr
+    status, refused, broken, events = (json.loads(line) for line in result.stdout.splitlines())
+    assert status["guard"] == "g1"
+    assert refused["error"]["kind"] == "usage"
+    assert broken["error"]["kind"] == "damaged"
+    assert "events" in events
+
+
+def test_attending_outlives_the_guard(tmp_path: Path) -> None:
+    result = run(tmp_path, "attend", '{"verb": "status", "document": {}}\n')
+    assert result.returncode == 0
+    assert json.loads(result.stdout)["error"]["kind"] == "unreachable"
+
+
 def test_without_a_guard_the_call_did_not_happen(tmp_path: Path) -> None:
     result = run(tmp_path, "status", "{}")
     assert result.returncode == 5
