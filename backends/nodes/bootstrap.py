@@ -359,7 +359,7 @@ def await_guard(root: Path) -> None:
         "failed",
         f"the guard was installed in {root}, but nothing inside Slurm job {job} starts it",
         f"from a login node: srun --jobid={job} --overlap -N1 -n1 --mem=0 {command} serve; or use the batch script of "
-        "docs/providers-slurm.md",
+        "docs/providers/slurm.md",
     )
 
 

@@ -8,7 +8,7 @@ brings back is in that step too: accounted there, ended with it.
 
 from __future__ import annotations
 
-# Constant text; docs/providers-slurm.md shows the same. The root is that of `backends.nodes.inside`; the Comment that says
+# Constant text; docs/providers/slurm.md shows the same. The root is that of `backends.nodes.inside`; the Comment that says
 # "ready", with the host's public key behind it, is what `jobs.SlurmJob` reads.
 SCRIPT = """#!/bin/sh
 # Holds this allocation for Reprieve: its guard runs in a step here once `reprieve fleet install` has put it there.

@@ -38,7 +38,7 @@ def slurm(argv: list[str], stdin: str = "") -> str:
     except FileNotFoundError:
         raise UsageError(
             f"{argv[0]} is not on this machine: Slurm's commands are needed in the PATH",
-            hint="run reprieve on a login node, or put wrappers there: docs/providers-slurm.md",
+            hint="run reprieve on a login node, or put wrappers there: docs/providers/slurm.md",
         ) from None
     except subprocess.TimeoutExpired:
         raise UnreachableError(f"slurm: {argv[0]} gave no answer in {LIMIT_S:.0f} s") from None

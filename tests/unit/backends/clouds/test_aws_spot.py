@@ -64,7 +64,7 @@ class Ec2:
 
 def asked(ec2: Ec2) -> tuple[str | None, str, list[str]]:
     cloud = AwsCloud(FakeClock())
-    cloud._clients["us-east-1"] = ec2
+    cloud._clients["us-east-1", None] = ec2
     said = cloud.instance(Node("gpu-a", "u@h", "aws", "aws/us-east-1/g5.xlarge/linux", NAME))
     return said.ended_at, said.source, ec2.asked
 
@@ -93,7 +93,7 @@ def test_what_may_not_be_asked_is_unknown_and_the_death_stands() -> None:
 
 def test_the_scaling_group_of_an_instance_is_told() -> None:
     cloud = AwsCloud(FakeClock())
-    cloud._clients["us-east-1"] = Ec2(spot=True, state="running", requests=[])
+    cloud._clients["us-east-1", None] = Ec2(spot=True, state="running", requests=[])
     assert (
         cloud.instance(Node("gpu-a", "u@h", "aws", "aws/us-east-1/g5.xlarge/linux", NAME)).group == "trainers"
     )

@@ -218,7 +218,7 @@ def test_ids_and_roots() -> None:
 
 
 def test_the_documentation_shows_the_script() -> None:
-    text = (Path(__file__).resolve().parents[4] / "docs" / "providers-slurm.md").read_text()
+    text = (Path(__file__).resolve().parents[4] / "docs" / "providers" / "slurm.md").read_text()
     shown = "".join(f"    {line}".rstrip() + "\n" for line in holder.SCRIPT.splitlines())
     assert shown in text
 
