@@ -228,7 +228,7 @@ def test_a_place_that_is_none_is_wrong_usage(practice: Practice, words: str) -> 
 def test_a_lost_node_announces_nothing_any_more(practice: Practice) -> None:
     async def main() -> list[tuple[str, str | None, float | None]]:
         observer = Observer(practice.fleet())
-        seen = []
+        seen: list[tuple[str, str | None, float | None]] = []
         for _ in range(2):
             row = next(node for node in (await observer.view()).nodes if node.name == "n0")
             seen.append((row.state, row.notice, row.notice_left_s))
