@@ -79,7 +79,7 @@ def test_no_daemon_and_no_instance_id_are_unknown(tmp_path: Path) -> None:
     cloud = PracticeCloud(tmp_path / "control.sock", SystemClock())
     answer = cloud.instance(NODE)
     assert answer.state == "unknown"
-    assert "does not answer" in answer.reason
+    assert "no practice fleet runs" in answer.reason
     assert cloud.instance(Node("x", "x")).state == "unknown"
     with pytest.raises(UnreachableError):
         cloud.replace("practice/zone-a/small/linux", "t")

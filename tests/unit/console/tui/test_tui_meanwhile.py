@@ -22,7 +22,7 @@ def row(**changes: object) -> JobRow:
         risk_base_s=1.0,
         observed_at=NOW,
         next_save_at=NOW + 5.0,
-        **changes,  # type: ignore[arg-type]
+        **changes,  # type: ignore[arg-type] # fields by name, each test gives its own
     )
 
 
