@@ -108,6 +108,10 @@ def _clouds(context: Context, clock: Clock) -> Callable[[Node], Cloud | None]:
             from backends.clouds.gcp.cloud import GoogleCloud
 
             made["gcp"] = GoogleCloud(clock)
+        if node.provider == "azure" and node.provider not in made:
+            from backends.clouds.azure.cloud import AzureCloud
+
+            made["azure"] = AzureCloud(clock)
         if node.provider == "slurm" and node.provider not in made:
             from backends.clouds.slurm.cloud import SlurmCloud
 
