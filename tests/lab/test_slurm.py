@@ -52,7 +52,9 @@ def allocate(slurm: Cluster, partition: str, host: str) -> str:
 def start(
     slurm: Cluster, name: str, node: str, interval: str, steps: int = 1_000_000, pause_s: float = 0.5
 ) -> None:
-    line = [*training(steps), "--step-seconds", str(pause_s), "--directory", f"/data/{name}"]
+    # One thread, as the uninterrupted run has it: others add up in another order.
+    threads = ["/usr/bin/env", "OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=1"]
+    line = [*threads, *training(steps), "--step-seconds", str(pause_s), "--directory", f"/data/{name}"]
     slurm.cli(
         "jobs", "run", name, "--node", node, "--engine", "criu", "--files", f"/data/{name}",
         "--interval", interval, "--restore", "same-pool", "--yes", "--", *line,

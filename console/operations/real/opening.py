@@ -124,6 +124,10 @@ def _clouds(
             from backends.clouds.gcp.cloud import GoogleCloud
 
             made["gcp"] = GoogleCloud(clock)
+        if node.provider == "azure" and node.provider not in made:
+            from backends.clouds.azure.cloud import AzureCloud
+
+            made["azure"] = AzureCloud(clock)
         if node.provider == "slurm" and node.provider not in made:
             from backends.clouds.slurm.cloud import SlurmCloud
 

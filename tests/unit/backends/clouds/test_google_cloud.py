@@ -223,7 +223,7 @@ def test_running_instances_are_found_by_label_over_all_pages(
 ) -> None:
     path = "/compute/v1/projects/ml-p/aggregated/instances"
     windows = {"disks": [{"licenses": ["https://g/projects/windows-cloud/global/licenses/w"]}]}
-    pages = {
+    pages: dict[str, dict[str, Any]] = {
         "": {"items": {f"zones/{ZONE}": {"instances": [listed("1")]}, "zones/us-east1-b": {"instances": [listed("7")]}}, "nextPageToken": "p2"},
         "p2": {"items": {f"zones/{ZONE}": {"instances": [listed("2", scheduling={}, **windows)]}, "zones/us-central1-b": {"warning": {}}}},
     }  # fmt: skip
