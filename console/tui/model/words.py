@@ -33,7 +33,7 @@ JOB: dict[str, Word] = {
     "noticed": Word("◆", "NOTICE", "alarm"),
     "unreachable": Word("?", "unreachable", "warn"),
     "waiting_proof": Word("…", "waits: proof", "warn"),
-    "waiting_capacity": Word("⋯", "not back yet", "warn"),
+    "waiting_capacity": Word("⋯", "waits: node", "warn"),
     "restoring": Word("↻", "restoring", "info"),
     "cold_start": Word("↺", "cold start", "bad"),
     "isolated": Word("⊘", "isolated", "bad"),
