@@ -22,6 +22,8 @@ pytestmark = [pytest.mark.lab, pytest.mark.prove]
 REHEARSALS = 3
 RECLAIMS = 10
 INTERVAL_S = 12.0
+HUNDRED, BLOCK = 100, 20  # reclaims in all, and on one fleet
+GAP = 20.0  # mean gap in intervals; the whole ones in it cost waiting and nothing else, so they are left out
 SOON_S = 0.3  # a reclaim at a phase that is nearer than this waits for the next interval
 TOLERANCE = 0.15
 RARE = "0.01"  # per hour: at most one reclaim in an interval, as the even phases are
@@ -42,6 +44,34 @@ def test_mean_lost_work_and_mean_restore_are_as_planned(tmp_path: Path) -> None:
         measured = [reclaim(fleet, REHEARSALS + each, phase) for each, phase in enumerate(phases)]
     prediction: dict[str, float] = json.loads(stored.read_text())
     table(prediction, measured)
+    hold(prediction, measured)
+
+
+def test_a_hundred_reclaims_of_a_poisson_process(tmp_path: Path) -> None:
+    """Reclaims at exponential gaps, far apart beside the interval: both means are what `plan` says of such a rate."""
+    rng = seeded("gaps between the reclaims")
+    phases = [rng.expovariate(1 / GAP) % 1.0 for _ in range(HUNDRED)]
+    stored = tmp_path / "prediction.json"
+    measured: list[dict[str, Any]] = []
+    for block in range(0, HUNDRED, BLOCK):
+        with able_lab(tmp_path / f"state{block}", REHEARSALS + BLOCK + 1) as fleet:
+            fleet.start("plan", host(0), "--interval", f"{INTERVAL_S:.0f}s")
+            restores = []
+            for number in range(REHEARSALS):
+                saved_in(fleet, "plan", number + 1)
+                restores.append(take(fleet, "plan", number)[1]["restore_s"])
+            if block == 0:
+                stored.write_text(json.dumps(predict(fleet, restores)))
+            for number, phase in enumerate(phases[block : block + BLOCK], REHEARSALS):
+                measured.append(reclaim(fleet, number, phase))
+    prediction: dict[str, float] = json.loads(stored.read_text())
+    table(prediction, measured)
+    assert len(measured) == HUNDRED
+    hold(prediction, measured)
+
+
+def hold(prediction: dict[str, float], measured: list[dict[str, Any]]) -> None:
+    """The means are as predicted, and the books never say less than was lost."""
     assert all(each["ledger_lost_s"] >= each["lost_s"] - 0.1 for each in measured)
     for name in ("lost_s", "restore_s"):
         mean = fmean(each[name] for each in measured)

@@ -107,7 +107,7 @@ class StoreTruth:
             return Choice(None, tuple(passed_over.items()), reason=error.message)
         if choice.manifest is None:
             return Choice(None, reason="nothing was ever started")
-        chosen = self._save_view(uid, choice.manifest, lineage, orphan=False)
+        chosen = _save_view(choice.manifest, lineage, orphan=False)
         orphans = tuple(str(identity) for identity in choice.orphans)
         skipped = tuple(passed_over.items())
         return Choice(chosen, skipped, choice.extra_loss_s if skipped else None, orphans)
@@ -203,36 +203,7 @@ class StoreTruth:
         verified = layout.VERIFIED in names and (
             verify.read_attestation(self._store, uid, identity, "verified", self._key.verify_key) is not None
         )
-        return self._save_view(
-            uid, manifest, lineage, orphan=orphan, verified=verified, rehearsed_on=rehearsed
-        )
-
-    def _save_view(
-        self,
-        uid: str,
-        manifest: Manifest,
-        lineage: Lineage,
-        *,
-        orphan: bool,
-        verified: bool = False,
-        rehearsed_on: str | None = None,
-    ) -> SaveView:
-        made = lineage.continues.get(manifest.epoch)
-        return SaveView(
-            str(manifest.id),
-            parse_utc(manifest.timings.frozen_at),
-            manifest.size_bytes,
-            clean(made.target) if made is not None and made.target is not None else None,
-            clean(manifest.engine),
-            verified,
-            rehearsed_on,
-            orphan=orphan,
-            fingerprint=manifest.fingerprint,
-            freeze_s=manifest.timings.frozen_s,
-            upload_s=manifest.timings.pack_s,
-            stored_bytes=sum(entry.size for entry in manifest.packs),
-            clock_offset_s=manifest.timings.clock_offset_s,
-        )
+        return _save_view(manifest, lineage, orphan=orphan, verified=verified, rehearsed_on=rehearsed)
 
     def verify(
         self,
@@ -259,8 +230,8 @@ class StoreTruth:
         except (DamagedError, NotFoundError, IncompatibleError) as error:
             return SaveView(checkpoint, None, None, None, None, usable=False, reason=error.message)
         lineage = self._lineage(uid)
-        return self._save_view(
-            uid, report.manifest, lineage, orphan=not lineage.on_chain(identity), verified=sample is None
+        return _save_view(
+            report.manifest, lineage, orphan=not lineage.on_chain(identity), verified=sample is None
         )
 
     def mark(
@@ -334,6 +305,32 @@ class StoreTruth:
             "objects": len(plan.keys),
             "freed_bytes": plan.freed_bytes,
         }
+
+
+def _save_view(
+    manifest: Manifest,
+    lineage: Lineage,
+    *,
+    orphan: bool,
+    verified: bool = False,
+    rehearsed_on: str | None = None,
+) -> SaveView:
+    made = lineage.continues.get(manifest.epoch)
+    return SaveView(
+        str(manifest.id),
+        parse_utc(manifest.timings.frozen_at),
+        manifest.size_bytes,
+        clean(made.target) if made is not None and made.target is not None else None,
+        clean(manifest.engine),
+        verified,
+        rehearsed_on,
+        orphan=orphan,
+        fingerprint=manifest.fingerprint,
+        freeze_s=manifest.timings.frozen_s,
+        upload_s=manifest.timings.pack_s,
+        stored_bytes=sum(entry.size for entry in manifest.packs),
+        clock_offset_s=manifest.timings.clock_offset_s,
+    )
 
 
 def _view(epoch: int, claim: Claim | None, continues: Continues | None, settled: bool) -> EpochView:

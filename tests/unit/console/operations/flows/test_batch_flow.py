@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from pathlib import Path
 from typing import Any
@@ -171,8 +172,6 @@ def test_killed_at_every_moment_of_one_item_among_others(tmp_path: Path) -> None
 
 
 def test_two_consoles_on_one_store_restore_each_job_once(tmp_path: Path) -> None:
-    import asyncio
-
     practice, names = lost_fleet(tmp_path / "a", 10)
     first = practice.fleet("one")
     practice.directory = tmp_path / "b"
@@ -192,3 +191,50 @@ def test_two_consoles_on_one_store_restore_each_job_once(tmp_path: Path) -> None
     states = {(line["job"], line["state"]) for line in lines}
     assert all((name, "restored") in states for name in names)
     assert {state for _, state in states} <= {"restored", "already_restored"}
+
+
+def test_the_items_of_a_killed_console_pass_on_within_five_seconds(tmp_path: Path) -> None:
+    """By the clock of the fakes; that a killed process's locks are free at once is the ledger's contract."""
+    practice, names = lost_fleet(tmp_path)
+    run_id = batch.begin(practice.fleet(), [BatchItem(name) for name in names])
+    held: set[str] = set()
+    taken: dict[str, float] = {}
+
+    async def main() -> float:
+        first, second = practice.fleet("one"), practice.fleet("two")
+        mine = asyncio.create_task(
+            batch.proceed(
+                first,
+                run_id,
+                lambda line: held.discard(line["job"]),
+                lambda text: held.add(text[:3]),
+                max_parallel=5,
+            )
+        )
+        await asyncio.sleep(1)
+
+        def taking(name: str) -> None:
+            taken.setdefault(name, practice.clock.monotonic())
+
+        proceeding = batch.proceed(
+            second,
+            run_id,
+            lambda line: taking(line["job"]),
+            lambda text: taking(text[:3]),
+            max_parallel=len(names),
+        )
+        other = asyncio.create_task(proceeding)
+        await asyncio.sleep(1.5)
+        assert held
+        assert not held & set(taken), "what one console works on the other leaves alone"
+        mine.cancel()
+        await asyncio.gather(mine, return_exceptions=True)
+        killed_at = practice.clock.monotonic()
+        await other
+        return killed_at
+
+    killed_at = run(practice.clock, main())
+    late = max(taken[name] - killed_at for name in held)
+    print(f"{len(held)} items of the killed console passed on after at most {late:.1f} s")
+    assert 0 <= late <= 5
+    check_once(practice, names, run_id)
