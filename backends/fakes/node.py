@@ -34,6 +34,9 @@ class FakeNode(SmallVerbs):
     partitioned: bool = False  # silent to the console, alive
     answers_in_s: float = 0.0  # a call with a shorter time-out finds it silent
     store_away: bool = False  # cannot reach the store
+    saves_late: bool = (
+        False  # a save is under way whenever its epoch is taken over: it is committed behind that
+    )
     notice: NoticeState = "none"
     notice_deadline_s: float | None = None
     offset_s: float = 0.0  # its wall clock minus the true one
@@ -219,10 +222,11 @@ class FakeNode(SmallVerbs):
             process = held.process
             if process is None or not process.alive or process.frozen or held.state == "paused":
                 continue
-            if not self.store_away and self.world.store.newest_epoch(held.job.uid) > held.epoch:
+            behind = not self.store_away and self.world.store.newest_epoch(held.job.uid) > held.epoch
+            if behind and not self.saves_late:
                 process.frozen, held.state = True, "zombie"
                 self.say("job.zombie", held)
-            elif self.world.clock.monotonic() >= held.next_save_at:
+            elif behind or self.world.clock.monotonic() >= held.next_save_at:
                 self.save_now(held)
 
     def reclaim(self) -> None:

@@ -146,7 +146,7 @@ class Storm:
         held = [each for each in node.held.values() if each.process is not None and each.process.alive]
         if self.fleet is None or not held:
             return
-        node.partitioned = True
+        node.partitioned = node.saves_late = True
         one = self.random.choice(held)
         self.words.add((one.job.uid, one.epoch))
         wall = self.practice.clock.wall()
