@@ -182,7 +182,8 @@ def console(rows: int) -> Any:
     from backends.clock import SystemClock
     from benchmarks.console_poller import Idle
     from benchmarks.ssh_nodes import context_of
-    from console.tui.polled import POLLER, PolledSource
+    from console.poller.process import POLLER
+    from console.tui.polled import PolledSource
 
     clock = SystemClock()
     folder = os.environ.get(FLEET)

@@ -82,7 +82,10 @@ def nodes(count: int, hanging: int) -> Iterator[Path]:
     """The folder of a fleet whose nodes are served by a process of its own."""
     with tempfile.TemporaryDirectory(prefix="reprieve-bench-") as name:
         argv = [sys.executable, "-m", "benchmarks.ssh_nodes", str(count), str(hanging), name]
-        with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        quiet = subprocess.DEVNULL  # it tells of each connection that a poller drops
+        with subprocess.Popen(
+            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=quiet, text=True
+        ) as server:
             try:
                 if server.stdout is None or server.stdout.readline() != "ready\n":
                     raise RuntimeError("the SSH server of the benchmark did not start")

@@ -7,32 +7,19 @@ so that what it says turns LATE and STALE by itself.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import json
-import os
-import signal
-import subprocess
-import sys
-import tempfile
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
-from backends.clean import clean
 from backends.clock import Clock
 from backends.errors import DamagedError, UnreachableError
 from console.operations.view import FleetView
+from console.poller.process import POLLER, Child
 from console.poller.wire import Listener, Told
 from console.tui.source import FleetSource
 
-ROOT = (
-    Path(__file__).resolve().parents[2]
-)  # where these packages are, for a child that looks nowhere else first
-POLLER = (sys.executable, "-P", "-m", "console.poller.child")
 FIRST_S, LAST_S = 0.5, 15.0  # before it is started again: doubled at each failure
 SILENT_S = 30.0  # without a line, it is taken to hang and is ended
 LINE_LIMIT = 16 << 20  # bytes of one line: rows are short, an order of all keys is the longest
-WORDS = 200  # characters kept of what it wrote to stderr
 
 
 class PolledSource:
@@ -55,28 +42,12 @@ class PolledSource:
         self._asked = 0
         self._came = asyncio.Condition()
         self._reading: asyncio.Task[None] | None = None
-        self._child = self._start()
+        self._child = Child(self._argv, document)
 
     @property
     def pid(self) -> int:
         """The poller's process id."""
         return self._child.pid
-
-    def _start(self) -> subprocess.Popen[bytes]:
-        path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH", ""))))
-        self._words = tempfile.TemporaryFile()  # noqa: SIM115 - what it writes to stderr; closed with the child
-        child = subprocess.Popen(
-            self._argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._words,
-            start_new_session=True, bufsize=0, env={**os.environ, "PYTHONPATH": path},
-        )  # fmt: skip
-        self._say(child, json.dumps(self._document))
-        return child
-
-    @staticmethod
-    def _say(child: subprocess.Popen[bytes], line: str) -> None:
-        with contextlib.suppress(OSError):  # it ended: whoever reads its lines finds out
-            if child.stdin is not None:
-                child.stdin.write(line.encode() + b"\n")
 
     # -- what the console asks
 
@@ -84,7 +55,7 @@ class PolledSource:
         """A snapshot whose look began after this call."""
         self._asked += 1
         number = self._asked
-        self._say(self._child, str(number))
+        self._child.say(str(number))
         return await self._wait(lambda told: told.answers >= number)
 
     async def following(self) -> FleetView:
@@ -94,7 +65,7 @@ class PolledSource:
     def hurry(self) -> None:
         """Look at once."""
         self._asked += 1
-        self._say(self._child, str(self._asked))
+        self._child.say(str(self._asked))
 
     async def _wait(self, enough: Callable[[Told], bool]) -> FleetView:
         if self._reading is None:
@@ -127,12 +98,12 @@ class PolledSource:
         if self._reading is not None:
             self._reading.cancel()
             await asyncio.gather(self._reading, return_exceptions=True)
-        self._end(self._child)
+        self._child.end()
         await self._acting.close()
 
     def abandon(self) -> None:
         """End the poller at once: the console does not start."""
-        self._end(self._child)
+        self._child.end()
 
     # -- the process
 
@@ -146,23 +117,30 @@ class PolledSource:
             except (OSError, DamagedError) as error:
                 why = str(error)
             finally:
-                words = self._end(self._child)
+                words = self._child.end()
             why += f": {words}" if words else ""
             await self._take(Told(None, 0, f"the poller ended ({why}); it is started again"))
             await self._clock.pause(wait_s)
             wait_s = min(LAST_S, 2 * wait_s)
             self._listener = Listener()
-            self._child = self._start()
+            await self._start_again()
             if self._asked:  # a look that was asked of the one before
-                self._say(self._child, str(self._asked))
+                self._child.say(str(self._asked))
 
-    async def _follow(self, child: subprocess.Popen[bytes]) -> str:
+    async def _start_again(self) -> None:
+        while True:
+            try:
+                self._child = Child(self._argv, self._document)
+                return
+            except OSError as error:  # no memory, no process left: told, and tried again
+                await self._take(Told(None, 0, f"the poller cannot be started: {error.strerror}"))
+                await self._clock.pause(LAST_S)
+
+    async def _follow(self, child: Child) -> str:
         """Take the poller's lines until it ends; returns why it did."""
         reader = asyncio.StreamReader(limit=LINE_LIMIT)
         loop = asyncio.get_running_loop()
-        transport, _ = await loop.connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(reader), child.stdout
-        )
+        transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), child.out)
         try:
             while True:
                 try:
@@ -171,7 +149,7 @@ class PolledSource:
                 except TimeoutError:
                     return f"silent for {SILENT_S:.0f} s"
                 except asyncio.IncompleteReadError:
-                    return _end_of(await asyncio.to_thread(child.wait))
+                    return await asyncio.to_thread(child.ended)
                 except asyncio.LimitOverrunError:
                     return "its line is too long"
                 told = self._listener.take(line)
@@ -186,29 +164,3 @@ class PolledSource:
             self._told = told
             self._count += 1
             self._came.notify_all()
-
-    def _end(self, child: subprocess.Popen[bytes]) -> str:
-        """End the process, if it has not ended; its last words."""
-        child.kill()
-        child.wait()
-        for stream in (child.stdin, child.stdout):
-            if stream is not None:
-                with contextlib.suppress(OSError):
-                    stream.close()
-        if self._words.closed:
-            return ""
-        self._words.seek(max(0, self._words.seek(0, os.SEEK_END) - 8 * WORDS))
-        words = self._words.read()
-        self._words.close()
-        lines = words.decode("utf-8", "replace").strip().splitlines()
-        return clean(lines[-1], limit=WORDS) if lines else ""
-
-
-def _end_of(code: int) -> str:
-    """How a process ended, in words."""
-    if code >= 0:
-        return f"exit {code}"
-    try:
-        return f"killed by {signal.Signals(-code).name}"
-    except ValueError:
-        return f"killed by signal {-code}"

@@ -134,7 +134,7 @@ CONFINED = {
     "numpy": ("planner", "backends.practice.examples"),
     "subprocess": (
         "backends.nodes", "backends.engines", "backends.guard", "backends.schedulers", "backends.clouds",
-        "backends.practice", "console.operations.hooks", "console.tui.shell",
+        "backends.practice", "console.operations.hooks", "console.tui.shell", "console.poller.process",
     ),
     "socket": (
         "backends.nodes", "backends.engines", "backends.guard", "backends.schedulers", "backends.clouds",
