@@ -22,17 +22,20 @@ class Task(Generic[T]):
     """A call handed over; `wait` gives what it returned."""
 
     def __init__(self, call: Callable[[], T]) -> None:
-        self._call = call
+        self._call: Callable[[], T] | None = call
         self._done = threading.Event()
         self._value: list[T] = []
         self._error: BaseException | None = None
 
     def run(self) -> None:
         """Make the call; whatever it raises is kept for `wait`."""
+        call, self._call = self._call, None  # what it was given is let go of with the call, not with the answer
         try:
-            self._value.append(self._call())
+            if call is not None:
+                self._value.append(call())
         except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
             self._error = error
+        del call
         self._done.set()
 
     def wait(self) -> T:
