@@ -177,7 +177,7 @@ COMMANDS: tuple[Command, ...] = (
         noun="fleet",
         verb="reap",
         summary="list, and remove, what this fleet rented or made at a provider and no live job uses",
-        handler="console.cli.commands.fleet_reap:reap",
+        handler="console.cli.commands.renting.reap:reap",
         tier=3,
         arguments=(
             Argument(

@@ -118,7 +118,7 @@ COMMANDS: tuple[Command, ...] = (
         noun="pools",
         verb="test",
         summary="try how machines of a pool are launched, without creating one",
-        handler="console.cli.commands.pools_test:test_pool",
+        handler="console.cli.commands.renting.trial:try_pool",
         tier=1,
         arguments=(
             Argument("pool", "pool as provider/region/type/os", kind="pool", operand=True, required=True),

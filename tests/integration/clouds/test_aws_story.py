@@ -238,10 +238,10 @@ def test_nothing_is_rented_without_a_tested_record_or_beyond_the_limits(story: S
     )
     before = story.living()
 
-    def tested() -> None:
+    def mended() -> None:
         story.practice.records.put_pool(Pool(HOME, table))
 
-    told = story.watch(60, {10: lambda: story.reclaim("gpu"), 40: tested})
+    told = story.watch(60, {10: lambda: story.reclaim("gpu"), 40: mended})
     assert any("not_launchable" in text and "never tested" in text for text in told)
     assert any("0.50 USD are left" in text for text in told)
     assert story.practice.where(job.uid) == []

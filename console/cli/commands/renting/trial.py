@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from console.operations.fleet import Fleet
 
 
-def test_pool(invocation: Invocation) -> int:
+def try_pool(invocation: Invocation) -> int:
     """Show the exact call, ask, try it as the provider's dry run, and keep when it passed."""
     from backends.clouds.port import Launcher, Market
     from backends.inventory.model import Pool
