@@ -130,7 +130,7 @@ CONFINED = {
     "obstore": ("backends.store.objects",),
     "xxhash": ("backends.store.format.pagehash",),
     "zstandard": ("backends.store.format.codec",),
-    "cryptography": ("backends.store.sealing", "backends.store", "backends.nodes", "backends.practice"),
+    "cryptography": ("backends.store.sealing", "backends.store", "backends.nodes", "backends.practice", "backends.clouds.gcp.tokens"),
     "numpy": ("planner", "backends.practice.examples"),
     "subprocess": (
         "backends.nodes", "backends.engines", "backends.guard", "backends.schedulers", "backends.clouds",

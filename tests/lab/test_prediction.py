@@ -43,6 +43,7 @@ def test_mean_lost_work_and_mean_restore_are_as_planned(tmp_path: Path) -> None:
         stored.write_text(json.dumps(predict(fleet, restores)))
         measured = [reclaim(fleet, REHEARSALS + each, phase) for each, phase in enumerate(phases)]
     prediction: dict[str, float] = json.loads(stored.read_text())
+    assert len(measured) == RECLAIMS
     table(prediction, measured)
     hold(prediction, measured)
 

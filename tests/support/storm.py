@@ -94,7 +94,7 @@ class Storm:
         chosen = [each for each in self.practice.nodes.values() if self.random.random() < 0.7]
         for each in chosen:
             self._after(0, 20, lambda each=each: setattr(each, "partitioned", True))  # type: ignore[misc]  # bound now
-            self._after(20, 60, lambda each=each: setattr(each, "partitioned", False))  # type: ignore[misc]
+            self._after(20, 60, lambda each=each: setattr(each, "partitioned", False))  # type: ignore[misc]  # bound now
 
     def cloud_silent(self, name: str, node: FakeNode) -> None:
         """The second witness cannot be asked."""
