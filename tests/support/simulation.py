@@ -127,6 +127,8 @@ class Story:
         ]
         best: CheckpointId | None = None
         for number in reversed(before):
+            if (uid, number) in self.storm.words:
+                return  # it may have saved after it was taken over: what it had then cannot be told
             top = CheckpointId.parse(book.epochs[uid][number].checkpoint or "0.0")
             mine = [s for s in book.saves.get(uid, {}) if s.epoch == number and book.readable(uid, str(s))]
             best = max(mine, default=None)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from backends.errors import ReprieveError
 from backends.fakes.node import FakeNode
 from backends.ledger.records import Word
 from backends.records.job import Job
+from console.operations.common import runs
 from console.operations.fleet import Fleet
-from tests.support.operations import Practice
+from console.operations.flows.restore import RestoreWish, restore
+from tests.support.operations import Crash, Practice
 
 CLOCK_STEPS_S = (-1800.0, -300.0, 300.0)
 
@@ -25,6 +30,7 @@ class Storm:
     crash_in: int = -1  # moments until the controller is killed; below 1: it is not
     words: set[tuple[str, int]] = field(default_factory=set)
     fleet: Fleet | None = None  # the console that works now
+    commands: list[asyncio.Task[None]] = field(default_factory=list)  # that the operator typed
     later: list[tuple[float, Callable[[], None]]] = field(default_factory=list)
 
     def strike(self) -> str | None:
@@ -151,3 +157,11 @@ class Storm:
         self.words.add((one.job.uid, one.epoch))
         wall = self.practice.clock.wall()
         self.fleet.ledger.add_word(Word(wall, "operator", "dead", one.job.name, one.job.uid, one.epoch))
+        self.commands.append(asyncio.create_task(_by_hand(self.fleet, one.job)))
+
+
+async def _by_hand(fleet: Fleet, job: Job) -> None:
+    """What the operator types next: `jobs restore`; it may be refused, or end with its console."""
+    run = runs.open_run(fleet, "restore", [("1", job.name, {})])
+    with contextlib.suppress(ReprieveError, Crash):
+        await restore(fleet, RestoreWish(job), run.id, "1", lambda _: None)
