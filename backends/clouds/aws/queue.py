@@ -19,7 +19,7 @@ from backends.clouds.outside import Word, WordKind
 from backends.errors import DamagedError, ReprieveError, UsageError
 from backends.records import strict
 
-WAIT_S = 10  # of one long poll
+WAIT_S = 5  # of one long poll; ending the controller waits for it
 AT_ONCE = 10  # messages of one answer, the most that SQS gives
 _ADDRESS = re.compile(r"aws-sqs:([a-z0-9-]{4,40})/([A-Za-z0-9_.-]{1,85})\Z")
 _ARN = re.compile(r"arn:aws[a-z-]*:sqs:([a-z0-9-]+):\d*:([A-Za-z0-9_.-]+)\Z")
