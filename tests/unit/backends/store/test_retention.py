@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,11 +14,11 @@ from backends.fakes.store import Fault, MemoryStore
 from backends.ids import CheckpointId
 from backends.records.lineage import Claim, Continues
 from backends.records.strict import canonical, loads
-from backends.store import layout
+from backends.store import layout, retention
 from backends.store.format.manifests import Listing, list_job
 from backends.store.lineage import Lineage
 from backends.store.port import ObjectInfo
-from backends.store.retention import Known, Plan, Policy, make_plan, plan, run
+from backends.store.retention import Known, Plan, Policy, look, make_plan, plan, run
 from backends.store.takeover import FIRST, claim_next, settle
 from tests.support.store import UID, Bench
 
@@ -275,3 +276,29 @@ def test_what_was_shown_and_may_not_go_any_more_stops_the_run(bench: Bench, tmp_
     with pytest.raises(UsageError, match="may not go any more"):
         make_plan(bench.store, UID, bench.key, bench.fleet.verify_key, policy, bench.clock, shown)
     assert list_job(bench.store, UID).checkpoints == list(ids(1, 2, 3, 4))
+
+
+def test_a_claim_made_after_the_listing_is_seen(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The claims are read last: a taker that claims while manifests are opened may be choosing any of them."""
+    for seq in range(1, 6):
+        bench.save(tmp_path, seq)
+        bench.verified(CheckpointId(1, seq))
+
+    def look_and_claim(*arguments: Any) -> Any:
+        found = look(*arguments)
+        taker = bench.taker()
+        settle(taker)
+        claim_next(taker, bench.proof())
+        return found
+
+    policy = Policy(1, 0.0)
+    before = make_plan(bench.store, UID, bench.key, bench.fleet.verify_key, policy, bench.clock)
+    assert before.refused is None
+    assert before.keys
+    monkeypatch.setattr(retention, "look", look_and_claim)
+    decided = make_plan(bench.store, UID, bench.key, bench.fleet.verify_key, policy, bench.clock)
+    assert decided.refused is not None
+    assert "a takeover may be choosing" in decided.refused
+    assert decided.keys == ()
