@@ -71,7 +71,7 @@ def test_a_changed_file_is_mostly_known_by_its_sample(
 ) -> None:
     save(bench, tmp_path, 1, {"weights": noise(1)})
     monkeypatch.setattr(unchanged, "FRAME_BYTES", None)  # the second reading would fail
-    save(bench, tmp_path, 2, {"weights": noise(2)})
+    assert save(bench, tmp_path, 2, {"weights": noise(2)}).stored_bytes > SIZE
 
 
 def test_a_small_file_alone_makes_no_parent(bench: Bench, tmp_path: Path) -> None:
