@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from backends.fakes.clock import FakeClock
 from backends.guard.disk import durable
@@ -142,13 +143,13 @@ def test_a_signature_found_good_is_not_calculated_again_and_another_is(
     verify, signature = key.verify_key, key.sign(b"claim")
     assert verify.verifies(b"claim", signature)
     calls: list[bytes] = []
-    real = fleetkey.Ed25519PublicKey.from_public_bytes
+    real = Ed25519PublicKey.from_public_bytes
 
     def counting(public: bytes) -> object:
         calls.append(public)
         return real(public)
 
-    monkeypatch.setattr(fleetkey.Ed25519PublicKey, "from_public_bytes", counting)
+    monkeypatch.setattr(Ed25519PublicKey, "from_public_bytes", counting)
     assert verify.verifies(b"claim", signature)
     assert not calls
     assert not verify.verifies(b"claim.", signature)
