@@ -29,10 +29,8 @@ class Task(Generic[T]):
 
     def run(self) -> None:
         """Make the call; whatever it raises is kept for `wait`."""
-        call, self._call = (
-            self._call,
-            None,
-        )  # what it was given is let go of with the call, not with the answer
+        # What it was given is let go of with the call, not with the answer.
+        call, self._call = self._call, None
         try:
             if call is not None:
                 self._value.append(call())
