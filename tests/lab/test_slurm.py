@@ -130,5 +130,6 @@ def test_without_a_grace_the_last_interval_save_counts(slurm: Cluster) -> None:
     print(f"GraceTime=0: from {last} in {slurm.show('brief')['node']}")
     second = str(slurm.show("brief")["node"]).removeprefix("slurm-")
     assert second != number
-    until("it runs there", lambda: is_inside(slurm, "host-b", "brief", second))
+    host = slurm.on("host-c", "squeue", "-h", "-j", second, "-o", "%B").strip()
+    until("it runs there", lambda: is_inside(slurm, host, "brief", second))
     end(slurm, "brief", second)
