@@ -73,6 +73,12 @@ def is_inside(slurm: Cluster, host: str, name: str, number: str) -> bool:
     return bool(pids) and pids <= slurm.job_pids(host, number)
 
 
+def end(slurm: Cluster, name: str, number: str) -> None:
+    """`scancel` the allocation of a job that is not to come back."""
+    slurm.cli("jobs", "set", name, "restore=owned", "--yes")
+    slurm.on("host-c", "scancel", number)
+
+
 def test_saved_in_its_grace_and_back_inside_a_second_slurm_job(slurm: Cluster) -> None:
     node = allocate(slurm, "gentle", "host-a")
     first = node.removeprefix("slurm-")
@@ -107,7 +113,7 @@ def test_saved_in_its_grace_and_back_inside_a_second_slurm_job(slurm: Cluster) -
     assert (digest, int(steps)) == (expected, STEPS)
 
     assert outer_pids(slurm, "host-b", "endless")
-    slurm.on("host-c", "scancel", second)
+    end(slurm, "endless", second)
     until("it dies by scancel", lambda: not outer_pids(slurm, "host-b", "endless"), 30)
 
 
@@ -124,5 +130,6 @@ def test_without_a_grace_the_last_interval_save_counts(slurm: Cluster) -> None:
     print(f"GraceTime=0: from {last} in {slurm.show('brief')['node']}")
     second = str(slurm.show("brief")["node"]).removeprefix("slurm-")
     assert second != number
-    until("it runs there", lambda: is_inside(slurm, "host-b", "brief", second))
-    slurm.on("host-c", "scancel", second)
+    host = slurm.on("host-c", "squeue", "-h", "-j", second, "-o", "%B").strip()
+    until("it runs there", lambda: is_inside(slurm, host, "brief", second))
+    end(slurm, "brief", second)

@@ -110,20 +110,16 @@ def _address(value: object, path: Path) -> str:
 
 
 def _assertion(document: dict[str, Any], audience: str, now: int, path: Path) -> str:
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import padding, rsa
+    from backends.store.assertions import rs256
 
     claims = {
         "iss": str(document.get("client_email", "")), "scope": SCOPE, "aud": audience, "iat": now, "exp": now + LIFE_S,
     }  # fmt: skip
     signed = f"{_part({'alg': 'RS256', 'typ': 'JWT'})}.{_part(claims)}"
     try:
-        key = serialization.load_pem_private_key(str(document.get("private_key", "")).encode(), None)
-    except (ValueError, TypeError):
-        key = None
-    if not isinstance(key, rsa.RSAPrivateKey):
-        raise CredentialsError(f"Google credentials: {clean(path)} holds no RSA private key")
-    signature = key.sign(signed.encode(), padding.PKCS1v15(), hashes.SHA256())
+        signature = rs256(str(document.get("private_key", "")), signed.encode())
+    except CredentialsError:
+        raise CredentialsError(f"Google credentials: {clean(path)} holds no RSA private key") from None
     return f"{signed}.{_text(signature)}"
 
 
