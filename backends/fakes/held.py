@@ -37,7 +37,10 @@ class SmallVerbs:
     """Verbs that look, or change a record."""
 
     name: str
+    guard: str
     world: FakeWorld
+    started: set[tuple[str, int]]
+    declined: set[tuple[str, int]]
     held: dict[str, HeldJob]
     events: list[Document]
     keys: dict[str, str]
@@ -106,6 +109,17 @@ class SmallVerbs:
         held = self._held(document["job"])
         key = JobKey.from_hex(self.keys[held.job.uid])
         return {"test": escrow_test(key, held.job.uid, document["nonce"])}
+
+    async def decline(self, document: Document) -> Document:
+        """Promise that an epoch never starts here, unless it was begun."""
+        key = (document["uid"], document["epoch"])
+        held = self.held.get(document["uid"])
+        if held is not None and held.epoch >= document["epoch"]:
+            return {"declined": False, "guard": self.guard}
+        if key not in self.started:
+            self.started.add(key)
+            self.declined.add(key)
+        return {"declined": key in self.declined, "guard": self.guard}
 
     async def forget(self, document: Document) -> Document:
         """Drop the record; the process is untouched."""

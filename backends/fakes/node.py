@@ -1,6 +1,6 @@
 """A node with a guard in memory: the verbs of docs/internals.md section 2 with their promises, scripted faults included.
 
-Kept over a guard's restart: which (job, epoch) was ever started, and the outcome of every request.
+Kept over a guard's restart: which (job, epoch) was ever started, or declined, and the outcome of every request.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ class FakeNode(SmallVerbs):
     failures: list[str] = field(default_factory=list)  # next restores fail with these messages
     held: dict[str, HeldJob] = field(default_factory=dict)
     started: set[tuple[str, int]] = field(default_factory=set)
+    declined: set[tuple[str, int]] = field(default_factory=set)  # of `started`: only promised never to start
     outcomes: dict[str, Document] = field(default_factory=dict)
     events: list[Document] = field(default_factory=list)
     keys: dict[str, str] = field(default_factory=dict)  # job uid → its key, from the newest grant
@@ -73,7 +74,7 @@ class FakeNode(SmallVerbs):
             "restore": self.restore, "start": self.start, "protect": self.start, "save": self.save, "stop": self.stop,
             "rehearse": self.rehearse, "prefetch": self.prefetch, "set": self.set, "pause": self.pause, "resume": self.resume,
             "forget": self.forget, "thaw": self.thaw, "examine": self.examine,
-             "escrow": self.escrow,
+             "escrow": self.escrow, "decline": self.decline,
         }  # fmt: skip
         self.finish_restores()
         if verb in self.on_verb:

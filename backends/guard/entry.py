@@ -22,7 +22,7 @@ from backends.records.strict import STATUS_LIMIT, loads, read, to_document
 
 VERBS = (
     "facts", "status", "events", "acknowledge", "examine", "protect", "start", "save", "restore", "rehearse",
-    "prefetch", "stop", "set", "pause", "resume", "forget", "thaw", "escrow", "shutdown",
+    "prefetch", "stop", "set", "pause", "resume", "forget", "thaw", "escrow", "decline", "shutdown",
 )  # fmt: skip
 ATTENDED = ("status", "events", "acknowledge")  # what `attend` answers, a line for a line
 IDLE_S = 300.0  # after so long without a line, the console that asked is taken to be gone

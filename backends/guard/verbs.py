@@ -17,6 +17,7 @@ from backends.guard.jobs.book import Book
 from backends.guard.jobs.tools import Tools
 from backends.guard.jobs.unit import JobUnit
 from backends.guard.probes.restarter import restarter_of
+from backends.ids import check_uid
 from backends.records.grant import Grant
 from backends.records.job import Job
 from backends.records.status import NodeStatus
@@ -139,6 +140,14 @@ class Named:
 
 
 @dataclass(frozen=True)
+class Decline:
+    """An epoch of a job that shall never start here."""
+
+    uid: str
+    epoch: int
+
+
+@dataclass(frozen=True)
 class Escrow:
     """A job whose key is to be proven; the nonce is the asker's."""
 
@@ -177,6 +186,7 @@ class Verbs:
             "forget": (Named, self._forget),
             "thaw": (Thawing, self._thaw),
             "escrow": (Escrow, self._escrow),
+            "decline": (Decline, self._decline),
             "shutdown": (Nothing, self._shutdown),
         }
 
@@ -302,6 +312,12 @@ class Verbs:
                 f"escrow nonce of {len(asked.nonce)} characters: 16 to {MOST_NONCE} are expected; ask with a fresh one"
             )
         return {"test": self._host.book.get(asked.job).vault.escrow(asked.nonce)}
+
+    def _decline(self, asked: Decline) -> Answer:
+        if asked.epoch < 1:
+            raise UsageError(f"epoch {asked.epoch}: 1 or more is expected")
+        declined = beginning.decline(self._host.book, check_uid(asked.uid), asked.epoch)
+        return {"declined": declined, "guard": self._host.tools.identity.guard}
 
     def _shutdown(self, _: Nothing) -> Answer:
         self._host.end()

@@ -26,7 +26,7 @@ from backends.records.strict import STATUS_LIMIT, canonical, loads
 # Verbs of docs/internals.md section 2; nothing else is ever put on a remote command line.
 VERBS = frozenset({
     "facts", "status", "events", "acknowledge", "examine", "protect", "start", "save", "restore", "rehearse",
-    "prefetch", "stop", "set", "pause", "resume", "forget", "thaw", "escrow", "shutdown",
+    "prefetch", "stop", "set", "pause", "resume", "forget", "thaw", "escrow", "decline", "shutdown",
 })  # fmt: skip
 QUICK = frozenset({"facts", "status", "events", "acknowledge"})
 # sshd allows 10 sessions a connection (MaxSessions); two are kept for the verbs that answer at once.

@@ -64,10 +64,29 @@ def mark_started(tools: Tools, job: Job, grant: Grant) -> None:
     path = tools.layout.started / f"{job.uid}.{grant.epoch}"
     document = {"nonce": grant.nonce, "time": format_utc(tools.clock.wall()), "boot_id": tools.boot_id}
     if not durable.create(path, document):
-        raise FencedError(
-            f"epoch {grant.epoch} of job {job.name} was started on this node before and never starts twice; "
-            f"restore it under a new epoch"
+        before = durable.read(path) or {}
+        what = (
+            "was declined by this node for good"
+            if before.get("declined")
+            else "was started on this node before"
         )
+        raise FencedError(
+            f"epoch {grant.epoch} of job {job.name} {what} and never starts here; restore it under a new epoch"
+        )
+
+
+def decline(book: Book, uid: str, epoch: int) -> bool:
+    """Promise, synced, that this epoch never starts here; False when it was begun, or its restore is under way.
+
+    Without the promise a call that broke off proves nothing: it may still arrive. A restore that is just about to begin
+    loses against the promise in `mark_started`, before its engine is run.
+    """
+    tools = book.tools
+    if any(unit.record.job.uid == uid and unit.record.mind.epoch >= epoch for unit in book.all()):
+        return False
+    path = tools.layout.started / f"{uid}.{epoch}"
+    document = {"declined": True, "time": format_utc(tools.clock.wall()), "boot_id": tools.boot_id}
+    return durable.create(path, document) or bool((durable.read(path) or {}).get("declined"))
 
 
 def attached_process(job: Job, engines: Mapping[str, Engine]) -> Process:

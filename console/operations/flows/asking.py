@@ -9,11 +9,13 @@ from backends.records.node import Node
 from console.operations.common.grants import grant, job_document
 from console.operations.common.witness import Evidence
 from console.operations.flows.attempt import Attempt
+from console.operations.truth import EpochView
 
 POLL_S = 2.0
 NODE_WAIT_S = 20.0  # how long a node holds one restore call open
 RESTORE_LIMIT_S = 3600.0
 BROKEN_LIMIT = 5
+DECLINE_S = 20.0
 
 
 class Asking(Attempt):
@@ -42,9 +44,11 @@ class Asking(Attempt):
                 answer = await self.fleet.ask(node, "restore", document, timeout_s=NODE_WAIT_S + 20)
             except UnreachableError as error:
                 await self.fleet.clock.pause(POLL_S)
-                await self.broke_off(running.epoch, node, error)
+                await self.broke_off(running, node, error)
                 return
             except ReprieveError as error:
+                if not await self.declined(running, node):
+                    raise
                 answer = {"state": "failed", "error": error.message}
             if answer.get("state") != "running":
                 self.answered(running.epoch, node.name, answer)
@@ -57,16 +61,36 @@ class Asking(Attempt):
             self.on_step(f"{node.name}: {answer.get('step') or 'restoring'}")
             await self.fleet.clock.pause(0.2)
 
-    async def broke_off(self, epoch: int, node: Node, error: UnreachableError) -> None:
-        """A call that fails again and again although its guard answers, and says that nothing runs, has failed."""
+    async def broke_off(self, running: EpochView, node: Node, error: UnreachableError) -> None:
+        """A call that fails again and again has failed once its guard promises that it never begins."""
+        epoch = running.epoch
         try:
             _, job = await self.fleet.job_status(node, self.job.uid)
         except ReprieveError:
             self.broken = 0
             return
         self.broken = self.broken + 1 if job is None or job.epoch < epoch else 0
-        if self.broken >= BROKEN_LIMIT:
+        if self.broken >= BROKEN_LIMIT and await self.declined(running, node):
             self.answered(epoch, node.name, {"state": "failed", "error": error.message})
+
+    async def declined(self, running: EpochView, node: Node) -> bool:
+        """Whether exactly the named guard promises, synced, that this epoch never starts on it.
+
+        That nothing runs now is not enough: a call that broke off may be under way still, and so may another controller's.
+        """
+        self.book.intend("decline", epoch=running.epoch, target=node.name)
+        try:
+            answer = await self.fleet.ask(
+                node, "decline", {"uid": self.job.uid, "epoch": running.epoch}, timeout_s=DECLINE_S
+            )
+        except ReprieveError as error:
+            self.on_step(
+                f"{node.name}: nothing tells whether epoch {running.epoch} may still begin: {error.message}"
+            )
+            return False
+        good = answer.get("declined") is True and answer.get("guard") == running.guard
+        self.book.observe("decline", epoch=running.epoch, target=node.name, declined=good)
+        return good
 
     def answered(self, epoch: int, target: str, answer: dict[str, Any]) -> None:
         """Take the node's outcome down; a failure is told at once."""
