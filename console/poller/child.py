@@ -22,7 +22,9 @@ from console.operations.context import Context
 from console.operations.view import FleetView
 from console.poller.wire import Teller, failed
 
-PACE_S = 0.25  # between snapshots: four a second are told
+PACE_S = 0.25  # between snapshots: four a second are told …
+LARGE = 2500  # … of so many nodes; of more, fewer, as both ends look at every row of each
+SLOWEST_S = 1.0
 FAILING_S = 2.0  # between looks while they fail
 PATHS = ("fleet", "state", "cache", "practice_socket")
 
@@ -68,7 +70,9 @@ async def tell(eyes: Eyes, questions: Questions, out: BinaryIO, clock: Clock) ->
         answers, begun = questions.newest, clock.monotonic()
         pace_s = PACE_S
         try:
-            lines = list(teller.lines(await eyes.view(), answers))
+            view = await eyes.view()
+            lines = list(teller.lines(view, answers))
+            pace_s = min(SLOWEST_S, PACE_S * max(1.0, len(view.nodes) / LARGE))
         except Exception as error:  # noqa: BLE001 - whatever the fleet does, the console is told
             lines, pace_s = [failed(error, answers)], FAILING_S
         await asyncio.to_thread(_write, out, lines)  # a console that does not read holds up nothing here
