@@ -71,6 +71,10 @@ def rounds(count: int, seed: int, tmp_path: Path) -> Counter[str]:
             manifest = load_manifest(scene.store, UID, NEWEST, scene.bench.key)
             assert load_full(scene.store, UID, manifest, scene.bench.key) is None
             check_data(scene, set(), path)  # by its own packs and its parent's
+        elif kind == "full's pack" or (kind == "index" and hit == {NEWEST}):
+            with pytest.raises(Damaged):
+                scene.verify(NEWEST)
+            check_data(scene, set(), path)  # by its own packs and its parent's
         else:
             check_data(scene, hit, path)
         counts[kind] += 1

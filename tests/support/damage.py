@@ -10,13 +10,14 @@ from pathlib import Path
 
 from backends.errors import DamagedError, NotFoundError
 from backends.ids import CheckpointId
+from backends.records.manifest import Manifest
 from backends.store.fetch import fetch
 from backends.store.fileops import RealOps
 from backends.store.files import FileStore
 from backends.store.format.manifests import load_full, load_manifest
 from backends.store.full import make_full
 from backends.store.takeover import Choice, choose, claim_next, settle, write_continues
-from backends.store.verify import verify_checkpoint
+from backends.store.verify import VerifyReport, verify_by_parent, verify_checkpoint
 from tests.support.memory import Process, images, page, save_of
 from tests.support.store import UID, Bench
 
@@ -90,10 +91,20 @@ class Scene:
 
     def choose(self) -> Choice:
         """What the controller would continue from."""
-        return choose(
-            self._taker, self._claim, self.bench.key,
-            lambda each: verify_checkpoint(self.store, UID, each, self.bench.key, self.bench.clock).manifest,
-        )  # fmt: skip
+        return choose(self._taker, self._claim, self.bench.key, self._good)
+
+    def verify(self, identity: CheckpointId) -> VerifyReport:
+        """A checkpoint's strict verification, which is what gets attested."""
+        return verify_checkpoint(self.store, UID, identity, self.bench.key, self.bench.clock)
+
+    def _good(self, identity: CheckpointId) -> Manifest:
+        try:
+            return self.verify(identity).manifest
+        except Damaged:
+            found = verify_by_parent(self.store, UID, identity, self.bench.key, self.bench.clock)
+            if found is None:
+                raise
+            return found.manifest
 
     def fetch(self, identity: CheckpointId) -> dict[str, bytes]:
         """The images of a checkpoint as they come back."""

@@ -55,7 +55,7 @@ def test_a_command_is_described_whole(command: Command) -> None:
     for example in command.examples:
         assert f"reprieve {command.words}" in example.line
         assert example.does
-    assert re.fullmatch(r"console\.cli\.commands\.[a-z_]+:[a-z_]+", command.handler)
+    assert re.fullmatch(r"console\.cli\.commands(\.[a-z_]+)+:[a-z_]+", command.handler)
     for argument in command.arguments:
         assert argument.help
         assert not argument.help.endswith(".")
