@@ -44,7 +44,7 @@ class FakeNode(SmallVerbs):
     failures: list[str] = field(default_factory=list)  # next restores fail with these messages
     held: dict[str, HeldJob] = field(default_factory=dict)
     started: set[tuple[str, int]] = field(default_factory=set)
-    declined: set[tuple[str, int]] = field(default_factory=set)  # of `started`: only promised never to start
+    declined: set[tuple[str, int]] = field(default_factory=set)  # of `started`: nothing runs of it, now or ever
     outcomes: dict[str, Document] = field(default_factory=dict)
     events: list[Document] = field(default_factory=list)
     keys: dict[str, str] = field(default_factory=dict)  # job uid → its key, from the newest grant
@@ -152,7 +152,7 @@ class FakeNode(SmallVerbs):
         if known["state"] == "running":
             left = known["until"] - now
             await asyncio.sleep(max(0.0, min(left, float(document.get("wait_s", 0)))))
-            if self.dead:
+            if self.dead or known["state"] == "cut":
                 raise UnreachableError(f"node {self.name}: the connection was lost")
             self.finish_restores()
         return {key: value for key, value in known.items() if key not in ("until", "job", "epoch")}
@@ -165,6 +165,15 @@ class FakeNode(SmallVerbs):
             if known.get("state") == "running" and self.world.clock.monotonic() >= known["until"] - 1e-9:
                 self._restored(known)
 
+    def restart_guard(self) -> None:
+        """The guard is killed and comes back: restores under way are ended, and their epochs never start here."""
+        for request, known in list(self.outcomes.items()):
+            if known.get("state") == "running":
+                known["state"] = "cut"
+                del self.outcomes[request]
+                self.held.pop(known["job"].uid, None)
+                self.declined.add((known["job"].uid, known["epoch"]))
+
     def _restored(self, known: Document) -> None:
         job, epoch = known["job"], known["epoch"]
         error = self.failures.pop(0) if self.failures else None
@@ -173,6 +182,7 @@ class FakeNode(SmallVerbs):
         if error is not None:
             known.update(state="failed", error=error)
             self.held.pop(job.uid, None)
+            self.declined.add((job.uid, epoch))
             return
         process = self.world.spawn(job.uid, epoch, self.name, known["checkpoint"])
         held = HeldJob(job, epoch, process, "unrehearsed")

@@ -42,7 +42,7 @@ class Storm:
         faults = (
             self.reclaim, self.reclaim, self.partition, self.heal_link, self.store_away, self.store_back,
             self.cloud_silent, self.cloud_back, self.engine, self.damage, self.crash, self.crash, self.swizzle,
-            self.console_store, self.node_clock, self.clock_step, self.slow, self.notice, self.wrong_word,
+            self.console_store, self.node_clock, self.clock_step, self.slow, self.notice, self.wrong_word, self.guard_kill,
         )  # fmt: skip
         fault = self.random.choice(faults)
         fault(name, self.practice.nodes[name])
@@ -146,6 +146,10 @@ class Storm:
             self._after(5, 30, lambda: None if node.dead else self.practice.reclaim(name))
         else:
             self._after(5, 30, lambda: setattr(node, "notice", "none"))
+
+    def guard_kill(self, name: str, node: FakeNode) -> None:
+        """F2: with restores under way or not."""
+        node.restart_guard()
 
     def wrong_word(self, name: str, node: FakeNode) -> None:
         """F19: an operator calls a process dead that lives on a node that is cut off: a zombie once it is taken over."""

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from backends.clean import clean
 from backends.clock import format_utc
 from backends.engines.port import Engine, HoldsContainers, Process, process_of, start_ticks
 from backends.environment import without_credentials
-from backends.errors import EngineError, FencedError, UsageError
+from backends.errors import EngineError, FencedError, FullError, UsageError
 from backends.guard.decide.model import Mind, Policy
 from backends.guard.disk import durable
 from backends.guard.disk.requests import Task
@@ -64,14 +66,14 @@ def mark_started(tools: Tools, job: Job, grant: Grant) -> None:
     path = tools.layout.started / f"{job.uid}.{grant.epoch}"
     document = {"nonce": grant.nonce, "time": format_utc(tools.clock.wall()), "boot_id": tools.boot_id}
     if not durable.create(path, document):
-        before = durable.read(path) or {}
-        what = (
-            "was declined by this node for good"
-            if before.get("declined")
-            else "was started on this node before"
-        )
+        if (durable.read(path) or {}).get("declined"):
+            raise FencedError(
+                f"epoch {grant.epoch} of job {job.name} was declined by this node and never starts here; "
+                f"restore it under a new epoch"
+            )
         raise FencedError(
-            f"epoch {grant.epoch} of job {job.name} {what} and never starts here; restore it under a new epoch"
+            f"epoch {grant.epoch} of job {job.name} was started on this node before and never starts twice; "
+            f"restore it under a new epoch"
         )
 
 
@@ -85,8 +87,26 @@ def decline(book: Book, uid: str, epoch: int) -> bool:
     if any(unit.record.job.uid == uid and unit.record.mind.epoch >= epoch for unit in book.all()):
         return False
     path = tools.layout.started / f"{uid}.{epoch}"
-    document = {"declined": True, "time": format_utc(tools.clock.wall()), "boot_id": tools.boot_id}
-    return durable.create(path, document) or bool((durable.read(path) or {}).get("declined"))
+    if durable.create(path, _declined(tools)):
+        return True
+    before = durable.read(path) or {}
+    # What an earlier boot of this node began is gone with it.
+    return before.get("declined") is True or before.get("boot_id", tools.boot_id) != tools.boot_id
+
+
+def nothing_left(tools: Tools, uid: str, epoch: int) -> None:
+    """Turn the mark of a begin that failed, and left no process, into the promise that it never starts here.
+
+    A full disk keeps the mark: then nothing is promised.
+    """
+    path = tools.layout.started / f"{uid}.{epoch}"
+    if path.exists():
+        with contextlib.suppress(FullError):
+            durable.write(path, {**_declined(tools), "left": "nothing"})
+
+
+def _declined(tools: Tools) -> dict[str, Any]:
+    return {"declined": True, "time": format_utc(tools.clock.wall()), "boot_id": tools.boot_id}
 
 
 def attached_process(job: Job, engines: Mapping[str, Engine]) -> Process:

@@ -88,6 +88,13 @@ def _one(job: WatchedJob, stop: str | None) -> Action:
     def action(kind: ActionKind, reason: str) -> Action:
         return Action(kind, job.name, job.uid, reason)
 
+    if job.state == "zombie" and job.node_state in ("ok", "cordoned") and not job.busy:
+        # Its record still names the node that holds the frozen copy: whoever claimed the newer epoch did not finish.
+        return action(
+            "alert",
+            f"job {job.name} stands still: its process is frozen behind a newer epoch, and nothing is known to run from that; "
+            f"`reprieve jobs restore {job.name}` goes on, unless another console is at it",
+        )
     taken = job.reclaimed or job.rebooted
     ended = job.state in ("finished", "stopped", "ended_unknown") and not taken
     if job.busy or job.paused or not job.proven or ended:
