@@ -44,7 +44,9 @@ class FakeNode(SmallVerbs):
     failures: list[str] = field(default_factory=list)  # next restores fail with these messages
     held: dict[str, HeldJob] = field(default_factory=dict)
     started: set[tuple[str, int]] = field(default_factory=set)
-    declined: set[tuple[str, int]] = field(default_factory=set)  # of `started`: nothing runs of it, now or ever
+    declined: set[tuple[str, int]] = field(
+        default_factory=set
+    )  # of `started`: nothing runs of it, now or ever
     outcomes: dict[str, Document] = field(default_factory=dict)
     events: list[Document] = field(default_factory=list)
     keys: dict[str, str] = field(default_factory=dict)  # job uid → its key, from the newest grant

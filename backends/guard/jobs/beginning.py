@@ -8,7 +8,6 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from backends.clean import clean
 from backends.clock import format_utc
@@ -61,20 +60,18 @@ def mark_started(tools: Tools, job: Job, grant: Grant) -> None:
     """Write down, synced, that this epoch is about to start here: it never starts twice.
 
     Raises:
-        FencedError: it was started here before.
+        FencedError: it was started here before, or declined.
     """
     path = tools.layout.started / f"{job.uid}.{grant.epoch}"
     document = {"nonce": grant.nonce, "time": format_utc(tools.clock.wall()), "boot_id": tools.boot_id}
     if not durable.create(path, document):
-        if (durable.read(path) or {}).get("declined"):
-            raise FencedError(
-                f"epoch {grant.epoch} of job {job.name} was declined by this node and never starts here; "
-                f"restore it under a new epoch"
-            )
-        raise FencedError(
-            f"epoch {grant.epoch} of job {job.name} was started on this node before and never starts twice; "
-            f"restore it under a new epoch"
+        begun = "nonce" in (durable.read(path) or {})
+        what = (
+            "was started on this node before and never starts twice"
+            if begun
+            else "was declined by this node and never starts here"
         )
+        raise FencedError(f"epoch {grant.epoch} of job {job.name} {what}; restore it under a new epoch")
 
 
 def decline(book: Book, uid: str, epoch: int) -> bool:
@@ -87,7 +84,8 @@ def decline(book: Book, uid: str, epoch: int) -> bool:
     if any(unit.record.job.uid == uid and unit.record.mind.epoch >= epoch for unit in book.all()):
         return False
     path = tools.layout.started / f"{uid}.{epoch}"
-    if durable.create(path, _declined(tools)):
+    promise = {"declined": True, "time": format_utc(tools.clock.wall()), "boot_id": tools.boot_id}
+    if durable.create(path, promise):
         return True
     before = durable.read(path) or {}
     # What an earlier boot of this node began is gone with it.
@@ -95,18 +93,15 @@ def decline(book: Book, uid: str, epoch: int) -> bool:
 
 
 def nothing_left(tools: Tools, uid: str, epoch: int) -> None:
-    """Turn the mark of a begin that failed, and left no process, into the promise that it never starts here.
+    """Turn the mark of a begin that left no process into the promise of `decline`; without a mark nothing is promised.
 
-    A full disk keeps the mark: then nothing is promised.
+    A full disk keeps the mark as it is.
     """
     path = tools.layout.started / f"{uid}.{epoch}"
-    if path.exists():
-        with contextlib.suppress(FullError):
-            durable.write(path, {**_declined(tools), "left": "nothing"})
-
-
-def _declined(tools: Tools) -> dict[str, Any]:
-    return {"declined": True, "time": format_utc(tools.clock.wall()), "boot_id": tools.boot_id}
+    with contextlib.suppress(FullError):
+        before = durable.read(path)
+        if before is not None:
+            durable.write(path, {**before, "declined": True})
 
 
 def attached_process(job: Job, engines: Mapping[str, Engine]) -> Process:

@@ -50,7 +50,9 @@ class Asking(Attempt):
             except ReprieveError as error:
                 why = "" if evidence.proof is not None else await self.not_declined(running, node)
                 if why:
-                    raise self.no_promise(running, node, f"it was refused ({error.message}), and {why}") from None
+                    raise self.no_promise(
+                        running, node, f"it was refused ({error.message}), and {why}"
+                    ) from None
                 answer = {"state": "failed", "error": error.message}
             if answer.get("state") != "running":
                 self.answered(running.epoch, node.name, answer)
