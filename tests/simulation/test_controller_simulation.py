@@ -15,7 +15,6 @@ from backends.fakes.world import FakeWorld
 from backends.records.job import Job
 from console.operations.decide.loss import Limits, NodeVerdict, Proof, Witness
 from console.operations.fleet import Fleet
-from tests.support import simulation
 from tests.support.operations import MemoryBook
 from tests.support.seeded_batches import play_batch
 from tests.support.simulation import Violation, play, play_range
@@ -120,14 +119,13 @@ def test_an_epoch_that_is_not_checked_is_found(monkeypatch: pytest.MonkeyPatch) 
     assert found_within(500) >= 0
 
 
-def test_a_call_that_broke_off_taken_for_the_guards_word_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody asks the guard to decline; a rival's call may still begin the epoch. All worlds have a rival here."""
+def test_a_call_that_broke_off_taken_for_the_end_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody asks the guard to decline, although the call may still arrive."""
     from console.operations.flows.asking import Asking
 
     async def trusting(self: Asking, running: object, node: object) -> str:
         return ""
 
-    monkeypatch.setattr(simulation, "RIVALS", 1.0)
     monkeypatch.setattr(Asking, "not_declined", trusting)
     assert found_within(500) >= 0
 

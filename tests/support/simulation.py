@@ -59,7 +59,10 @@ class Story:
     # -- faults ---------------------------------------------------------------------------------------------------
 
     def moment(self, label: str) -> None:
-        """Kill the controller here when its time has come."""
+        """Kill the controller here when its time has come; before a claim, what broke off earlier may still arrive."""
+        if label == "claim" and self.random.random() < 0.5:
+            for node in self.practice.nodes.values():
+                node.deliver()
         if self.storm.crash_in > 0:
             self.storm.crash_in -= 1
             if self.storm.crash_in == 0:

@@ -39,14 +39,17 @@ class Storm:
         if len(alive) < 2:
             return None
         name = self.random.choice(alive)
-        faults = (
+        fault = self.random.choice(self.faults())
+        fault(name, self.practice.nodes[name])
+        return f"{fault.__name__} {name}"
+
+    def faults(self) -> tuple[Callable[[str, FakeNode], None], ...]:
+        """What may be drawn, the likelier twice."""
+        return (
             self.reclaim, self.reclaim, self.partition, self.heal_link, self.store_away, self.store_back,
             self.cloud_silent, self.cloud_back, self.engine, self.damage, self.crash, self.crash, self.swizzle,
             self.console_store, self.node_clock, self.clock_step, self.slow, self.notice, self.wrong_word, self.guard_kill,
         )  # fmt: skip
-        fault = self.random.choice(faults)
-        fault(name, self.practice.nodes[name])
-        return f"{fault.__name__} {name}"
 
     def due(self) -> None:
         """What was put off until now."""
