@@ -11,7 +11,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from backends.clock import format_utc
-from backends.errors import EngineError, FencedError, StoreError, UnreachableError, UsageError
+from backends.errors import (
+    EngineError,
+    FencedError,
+    ReprieveError,
+    StoreError,
+    UnreachableError,
+    UsageError,
+)
 from backends.fakes.held import HeldJob, SmallVerbs
 from backends.fakes.world import FakeWorld
 from backends.records import strict
@@ -44,11 +51,14 @@ class FakeNode(SmallVerbs):
     failures: list[str] = field(default_factory=list)  # next restores fail with these messages
     held: dict[str, HeldJob] = field(default_factory=dict)
     started: set[tuple[str, int]] = field(default_factory=set)
-    declined: set[tuple[str, int]] = field(default_factory=set)  # of `started`: only promised never to start
+    declined: set[tuple[str, int]] = field(
+        default_factory=set
+    )  # of `started`: nothing runs of it, now or ever
     outcomes: dict[str, Document] = field(default_factory=dict)
     events: list[Document] = field(default_factory=list)
     keys: dict[str, str] = field(default_factory=dict)  # job uid → its key, from the newest grant
     calls: list[str] = field(default_factory=list)
+    late: list[Document] = field(default_factory=list)  # restore calls that broke off and may arrive yet
     facts: Document = field(default_factory=lambda: {"arch": "x86_64", "kernel": "6.1"})
     on_verb: dict[str, Callable[[Document], Document]] = field(default_factory=dict)
 
@@ -79,6 +89,9 @@ class FakeNode(SmallVerbs):
         self.finish_restores()
         if verb in self.on_verb:
             answer = self.on_verb[verb](document)
+        elif verb == "restore" and self.store_away and document["request"] not in self.outcomes:
+            self.late.append(document)
+            raise UnreachableError(f"node {self.name}: the store does not answer")
         elif verb in known:
             answer = await known[verb](document)
         else:
@@ -152,7 +165,7 @@ class FakeNode(SmallVerbs):
         if known["state"] == "running":
             left = known["until"] - now
             await asyncio.sleep(max(0.0, min(left, float(document.get("wait_s", 0)))))
-            if self.dead:
+            if self.dead or known["state"] == "cut":
                 raise UnreachableError(f"node {self.name}: the connection was lost")
             self.finish_restores()
         return {key: value for key, value in known.items() if key not in ("until", "job", "epoch")}
@@ -165,6 +178,30 @@ class FakeNode(SmallVerbs):
             if known.get("state") == "running" and self.world.clock.monotonic() >= known["until"] - 1e-9:
                 self._restored(known)
 
+    def deliver(self) -> None:
+        """Calls that broke off arrive now, after all, at a moment when the store answers."""
+        documents, self.late = self.late, []
+        if self.dead or self.partitioned:
+            return
+        away, self.store_away = self.store_away, False
+        for document in documents:
+            arriving = self.restore({**document, "wait_s": 0.0})
+            try:
+                while True:  # it never waits: it runs to its end between two acts of the console
+                    arriving.send(None)
+            except (StopIteration, ReprieveError):
+                continue
+        self.store_away = away
+
+    def restart_guard(self) -> None:
+        """The guard is killed and comes back: restores under way are ended, and their epochs never start here."""
+        for request, known in list(self.outcomes.items()):
+            if known.get("state") == "running":
+                known["state"] = "cut"
+                del self.outcomes[request]
+                self.held.pop(known["job"].uid, None)
+                self.declined.add((known["job"].uid, known["epoch"]))
+
     def _restored(self, known: Document) -> None:
         job, epoch = known["job"], known["epoch"]
         error = self.failures.pop(0) if self.failures else None
@@ -173,6 +210,7 @@ class FakeNode(SmallVerbs):
         if error is not None:
             known.update(state="failed", error=error)
             self.held.pop(job.uid, None)
+            self.declined.add((job.uid, epoch))
             return
         process = self.world.spawn(job.uid, epoch, self.name, known["checkpoint"])
         held = HeldJob(job, epoch, process, "unrehearsed")

@@ -119,6 +119,17 @@ def test_an_epoch_that_is_not_checked_is_found(monkeypatch: pytest.MonkeyPatch) 
     assert found_within(500) >= 0
 
 
+def test_a_call_that_broke_off_taken_for_the_end_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody asks the guard to decline, although the call may still arrive."""
+    from console.operations.flows.asking import Asking
+
+    async def trusting(self: Asking, running: object, node: object) -> str:
+        return ""
+
+    monkeypatch.setattr(Asking, "not_declined", trusting)
+    assert found_within(500) >= 0
+
+
 def test_a_pointer_trusted_instead_of_the_chain_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Choosing the oldest save that can be read stands for any stale pointer."""
     from tests.support.operations import MemoryTruth

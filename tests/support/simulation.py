@@ -23,9 +23,8 @@ NODES = 5
 STORM_S = 240  # faults happen
 CALM_S = 240  # everything heals and the controller may work; over sooner when all is settled
 LEAST_CALM_S, SETTLED_S = 40, 20
-# Share of the worlds that have two controllers with nothing in common but the store. 0 until a guard can be made to
-# refuse an epoch for good: a call that broke off counts as its word that nothing runs, and a rival's call may still start it.
-RIVALS = float(os.environ.get("REPRIEVE_RIVALS", "0"))
+# Share of the worlds that have two controllers with nothing in common but the store.
+RIVALS = float(os.environ.get("REPRIEVE_RIVALS", "0.08"))
 
 
 class Violation(AssertionError):  # noqa: N818 - it is a finding, not an error of the program
@@ -53,16 +52,17 @@ class Story:
         for node in self.practice.nodes.values():
             node.restore_takes_s = self.random.uniform(2, 45)  # long enough that much goes wrong meanwhile
         self.storm = Storm(self.practice, self.jobs, self.random)
-        self.rivals = (
-            self.random.random() < 0.25
-        )  # a second controller on another machine: nothing shared but the store
+        self.rivals = self.random.random() < RIVALS
         self.checked = 0
         self.settled_s = 0.0
 
     # -- faults ---------------------------------------------------------------------------------------------------
 
     def moment(self, label: str) -> None:
-        """Kill the controller here when its time has come."""
+        """Kill the controller here when its time has come; before a claim, what broke off earlier may still arrive."""
+        if label == "claim" and self.random.random() < 0.5:
+            for node in self.practice.nodes.values():
+                node.deliver()
         if self.storm.crash_in > 0:
             self.storm.crash_in -= 1
             if self.storm.crash_in == 0:

@@ -39,14 +39,17 @@ class Storm:
         if len(alive) < 2:
             return None
         name = self.random.choice(alive)
-        faults = (
-            self.reclaim, self.reclaim, self.partition, self.heal_link, self.store_away, self.store_back,
-            self.cloud_silent, self.cloud_back, self.engine, self.damage, self.crash, self.crash, self.swizzle,
-            self.console_store, self.node_clock, self.clock_step, self.slow, self.notice, self.wrong_word,
-        )  # fmt: skip
-        fault = self.random.choice(faults)
+        fault = self.random.choice(self.faults())
         fault(name, self.practice.nodes[name])
         return f"{fault.__name__} {name}"
+
+    def faults(self) -> tuple[Callable[[str, FakeNode], None], ...]:
+        """What may be drawn, the likelier twice."""
+        return (
+            self.reclaim, self.reclaim, self.partition, self.heal_link, self.store_away, self.store_back,
+            self.cloud_silent, self.cloud_back, self.engine, self.damage, self.crash, self.crash, self.swizzle,
+            self.console_store, self.node_clock, self.clock_step, self.slow, self.notice, self.wrong_word, self.guard_kill,
+        )  # fmt: skip
 
     def due(self) -> None:
         """What was put off until now."""
@@ -146,6 +149,10 @@ class Storm:
             self._after(5, 30, lambda: None if node.dead else self.practice.reclaim(name))
         else:
             self._after(5, 30, lambda: setattr(node, "notice", "none"))
+
+    def guard_kill(self, name: str, node: FakeNode) -> None:
+        """F2: with restores under way or not."""
+        node.restart_guard()
 
     def wrong_word(self, name: str, node: FakeNode) -> None:
         """F19: an operator calls a process dead that lives on a node that is cut off: a zombie once it is taken over."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ from backends.clean import clean
 from backends.clock import format_utc
 from backends.engines.port import Engine, HoldsContainers, Process, process_of, start_ticks
 from backends.environment import without_credentials
-from backends.errors import EngineError, FencedError, UsageError
+from backends.errors import EngineError, FencedError, FullError, UsageError
 from backends.guard.decide.model import Mind, Policy
 from backends.guard.disk import durable
 from backends.guard.disk.requests import Task
@@ -59,20 +60,18 @@ def mark_started(tools: Tools, job: Job, grant: Grant) -> None:
     """Write down, synced, that this epoch is about to start here: it never starts twice.
 
     Raises:
-        FencedError: it was started here before.
+        FencedError: it was started here before, or declined.
     """
     path = tools.layout.started / f"{job.uid}.{grant.epoch}"
     document = {"nonce": grant.nonce, "time": format_utc(tools.clock.wall()), "boot_id": tools.boot_id}
     if not durable.create(path, document):
-        before = durable.read(path) or {}
+        begun = "nonce" in (durable.read(path) or {})
         what = (
-            "was declined by this node for good"
-            if before.get("declined")
-            else "was started on this node before"
+            "was started on this node before and never starts twice"
+            if begun
+            else "was declined by this node and never starts here"
         )
-        raise FencedError(
-            f"epoch {grant.epoch} of job {job.name} {what} and never starts here; restore it under a new epoch"
-        )
+        raise FencedError(f"epoch {grant.epoch} of job {job.name} {what}; restore it under a new epoch")
 
 
 def decline(book: Book, uid: str, epoch: int) -> bool:
@@ -85,8 +84,24 @@ def decline(book: Book, uid: str, epoch: int) -> bool:
     if any(unit.record.job.uid == uid and unit.record.mind.epoch >= epoch for unit in book.all()):
         return False
     path = tools.layout.started / f"{uid}.{epoch}"
-    document = {"declined": True, "time": format_utc(tools.clock.wall()), "boot_id": tools.boot_id}
-    return durable.create(path, document) or bool((durable.read(path) or {}).get("declined"))
+    promise = {"declined": True, "time": format_utc(tools.clock.wall()), "boot_id": tools.boot_id}
+    if durable.create(path, promise):
+        return True
+    before = durable.read(path) or {}
+    # What an earlier boot of this node began is gone with it.
+    return before.get("declined") is True or before.get("boot_id", tools.boot_id) != tools.boot_id
+
+
+def nothing_left(tools: Tools, uid: str, epoch: int) -> None:
+    """Turn the mark of a begin that left no process into the promise of `decline`; without a mark nothing is promised.
+
+    A full disk keeps the mark as it is.
+    """
+    path = tools.layout.started / f"{uid}.{epoch}"
+    with contextlib.suppress(FullError):
+        before = durable.read(path)
+        if before is not None:
+            durable.write(path, {**before, "declined": True})
 
 
 def attached_process(job: Job, engines: Mapping[str, Engine]) -> Process:

@@ -13,6 +13,7 @@ from backends.guard.decide.job import ENDED
 from backends.guard.decide.lease import ends_at
 from backends.guard.decide.model import Durable, Mind, Recovered
 from backends.guard.disk import durable
+from backends.guard.jobs.beginning import nothing_left
 from backends.guard.jobs.book import Book
 from backends.guard.jobs.leftovers import by_argument, by_environment, kill
 from backends.guard.jobs.record import JobRecord, Pending, drop, load
@@ -134,6 +135,7 @@ def _half_begun(book: Book, record: JobRecord, grant: Grant) -> None:
     # Engines keep each incarnation's init under run/engines/<job>.<number>/ and no other process of this job may live.
     kill(by_argument(rf"{re.escape(str(tools.layout.engines))}/{re.escape(job.name)}\.[0-9]+/init\.json"))
     kill([process.pid for process in by_environment(job.uid, mind.epoch)])
+    nothing_left(tools, job.uid, mind.epoch)
     drop(tools.layout, job.uid)
     text = "the guard was restarted while the job was being brought up; nothing of it was left running"
     tools.spool.add("restore.failed", text, job.name)

@@ -14,7 +14,7 @@ from backends.errors import EngineError, FullError, UsageError
 from backends.guard.decide.model import Costs, Mind
 from backends.guard.disk.requests import Task
 from backends.guard.jobs import ahead
-from backends.guard.jobs.beginning import hear, mark_started, marks, policy_of
+from backends.guard.jobs.beginning import hear, mark_started, marks, nothing_left, policy_of
 from backends.guard.jobs.book import Book
 from backends.guard.jobs.record import JobRecord
 from backends.guard.jobs.tools import Tools, trouble
@@ -45,7 +45,8 @@ class Order:
 def restore(book: Book, order: Order, task: Task) -> dict[str, Any]:
     """Fetch, bring back, prove alive, take under guard; the first new save follows at once.
 
-    A failure leaves nothing behind and says why; the epoch then never starts here once its engine has been run.
+    A failure leaves nothing behind and says why; once its engine has been run that is a promise, kept by
+    `nothing_left`, that the epoch never starts here.
     """
     tools, job, grant = book.tools, order.job, order.grant
     order.check()
@@ -72,6 +73,7 @@ def restore(book: Book, order: Order, task: Task) -> dict[str, Any]:
     unit = book.open(record, grant)
     tools.spool.add("restore.started", f"restore of checkpoint {order.checkpoint} begins", job.name)
     directory = restore_directory(tools, job, grant)
+    marked = False
     try:
         directory.mkdir(mode=0o700)
         task.note(step="fetch")
@@ -81,10 +83,13 @@ def restore(book: Book, order: Order, task: Task) -> dict[str, Any]:
         engine = engine_of(tools, fetched)
         task.note(step="engine", fetch_s=fetch_s)
         mark_started(tools, job, grant)
+        marked = True
         resumed_at = tools.clock.monotonic()
         process = engine.restore(_request(tools, order, fetched, directory, None))
     except Exception as error:  # noqa: BLE001 - every failure becomes an answer that says why
         failure = trouble(error)
+        if marked:
+            nothing_left(tools, job.uid, grant.epoch)
         book.forget(job.name)
         tools.spool.add("restore.failed", f"the restore failed: {failure.message}", job.name)
         return {"state": "failed", "step": task.noted.get("step"), "error": failure.message}

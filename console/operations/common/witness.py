@@ -47,6 +47,14 @@ class Evidence:
     status: JobStatus | None = None
     lease: LeaseWord | None = None  # asked only where the node is silent and nothing else proves the end
 
+    @property
+    def to_be_asked(self) -> bool:
+        """Whether the newest epoch names a guard that answers and has not finished it: a restore goes on there."""
+        running = self.running
+        if running is None or running is not self.lineage.highest or running.kind != "checkpoint":
+            return False
+        return self.guard.word in ("restoring", "absent")
+
 
 def guard_word(status: NodeStatus, job: JobStatus | None, running: EpochView) -> GuardWord:
     """The word of the guard that answered, about the epoch `running`."""

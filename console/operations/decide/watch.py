@@ -29,6 +29,9 @@ class WatchedJob:
     leased: bool = False  # its node is silent and its lease has run out
     rebooted: bool = False  # it ended because its node was restarted
     reclaimed: bool = False  # its guard saw it end after a notice, or while the node went down
+    stands_still: str = (
+        ""  # why it does, although its node answers: a restore by hand was begun and never finished
+    )
     checkpoint: str | None = None  # newest usable save
     restores_of_it: int = 0  # newest epochs in a row that continue from this same checkpoint
     stop: str = ""  # why the job's policy ends restores by themselves now
@@ -88,6 +91,12 @@ def _one(job: WatchedJob, stop: str | None) -> Action:
     def action(kind: ActionKind, reason: str) -> Action:
         return Action(kind, job.name, job.uid, reason)
 
+    if job.stands_still and not job.busy:
+        return action(
+            "alert",
+            f"job {job.name} stands still: {job.stands_still}; `reprieve jobs restore {job.name}` goes on, "
+            "unless another console is at it",
+        )
     taken = job.reclaimed or job.rebooted
     ended = job.state in ("finished", "stopped", "ended_unknown") and not taken
     if job.busy or job.paused or not job.proven or ended:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from backends.errors import ReprieveError, StillRunningError, UnreachableError
+from backends.errors import NoProofError, ReprieveError, StillRunningError, UnreachableError
 from backends.records.node import Node
 from console.operations.common.grants import grant, job_document
 from console.operations.common.witness import Evidence
+from console.operations.decide.loss import GuardWord, word_hint
 from console.operations.flows.attempt import Attempt
 from console.operations.truth import EpochView
 
@@ -44,11 +45,14 @@ class Asking(Attempt):
                 answer = await self.fleet.ask(node, "restore", document, timeout_s=NODE_WAIT_S + 20)
             except UnreachableError as error:
                 await self.fleet.clock.pause(POLL_S)
-                await self.broke_off(running, node, error)
+                await self.broke_off(evidence, running, node, error)
                 return
             except ReprieveError as error:
-                if not await self.declined(running, node):
-                    raise
+                why = "" if evidence.proof is not None else await self.not_declined(running, node)
+                if why:
+                    raise self.no_promise(
+                        running, node, f"it was refused ({error.message}), and {why}"
+                    ) from None
                 answer = {"state": "failed", "error": error.message}
             if answer.get("state") != "running":
                 self.answered(running.epoch, node.name, answer)
@@ -61,8 +65,14 @@ class Asking(Attempt):
             self.on_step(f"{node.name}: {answer.get('step') or 'restoring'}")
             await self.fleet.clock.pause(0.2)
 
-    async def broke_off(self, running: EpochView, node: Node, error: UnreachableError) -> None:
-        """A call that fails again and again has failed once its guard promises that it never begins."""
+    async def broke_off(
+        self, evidence: Evidence, running: EpochView, node: Node, error: UnreachableError
+    ) -> None:
+        """A call that fails again and again has failed once its guard promises that it never begins, or by a typed word.
+
+        Raises:
+            NoProofError: it fails on and on, and nothing promises that.
+        """
         epoch = running.epoch
         try:
             _, job = await self.fleet.job_status(node, self.job.uid)
@@ -70,13 +80,19 @@ class Asking(Attempt):
             self.broken = 0
             return
         self.broken = self.broken + 1 if job is None or job.epoch < epoch else 0
-        if self.broken >= BROKEN_LIMIT and await self.declined(running, node):
+        if self.broken < BROKEN_LIMIT:
+            return
+        why = "" if evidence.proof is not None else await self.not_declined(running, node)
+        if not why:
             self.answered(epoch, node.name, {"state": "failed", "error": error.message})
+        elif self.broken >= 2 * BROKEN_LIMIT:
+            raise self.no_promise(running, node, f"its calls break off ({error.message}), and {why}")
 
-    async def declined(self, running: EpochView, node: Node) -> bool:
-        """Whether exactly the named guard promises, synced, that this epoch never starts on it.
+    async def not_declined(self, running: EpochView, node: Node) -> str:
+        """Empty once exactly the named guard promises, synced, that this epoch never starts on it; else why it does not.
 
         That nothing runs now is not enough: a call that broke off may be under way still, and so may another controller's.
+        A guard that does not know the verb promises nothing.
         """
         self.book.intend("decline", epoch=running.epoch, target=node.name)
         try:
@@ -84,13 +100,22 @@ class Asking(Attempt):
                 node, "decline", {"uid": self.job.uid, "epoch": running.epoch}, timeout_s=DECLINE_S
             )
         except ReprieveError as error:
-            self.on_step(
-                f"{node.name}: nothing tells whether epoch {running.epoch} may still begin: {error.message}"
-            )
-            return False
-        good = answer.get("declined") is True and answer.get("guard") == running.guard
+            return f"its guard cannot be asked to decline it ({error.message})"
+        named = answer.get("guard") == running.guard
+        good = named and answer.get("declined") is True
         self.book.observe("decline", epoch=running.epoch, target=node.name, declined=good)
-        return good
+        if good:
+            return ""
+        return "its guard says that it was begun there" if named else "another guard answers there"
+
+    def no_promise(self, running: EpochView, node: Node, what: str) -> NoProofError:
+        """The one line for an epoch of which nothing tells whether it may still begin."""
+        name = self.job.name
+        word = word_hint(name, GuardWord("absent"), self.wish.to, self.wish.checkpoint)
+        return NoProofError(
+            f"job {name}: epoch {running.epoch} may still begin on {node.name}: {what}; nothing was started elsewhere",
+            hint=f"an older guard learns to decline by `reprieve fleet install {node.name}`; {word}",
+        )
 
     def answered(self, epoch: int, target: str, answer: dict[str, Any]) -> None:
         """Take the node's outcome down; a failure is told at once."""

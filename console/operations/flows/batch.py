@@ -75,6 +75,9 @@ async def _preview(fleet: Fleet, job: Job, item: BatchItem) -> dict[str, Any]:
     check_protected(job)
     evidence = await gather(fleet, job)
     target = evidence.running.target if evidence.running is not None else None
+    if evidence.to_be_asked and evidence.running is not None:
+        reason = f"goes on with epoch {evidence.running.epoch}, which was begun there"
+        return {"checkpoint": evidence.running.checkpoint, "node": target, "reason": reason}
     refused = None
     if evidence.running is not None and evidence.proof is None:
         why = why_no_proof(job.name, target, evidence.verdict, evidence.guard)

@@ -54,6 +54,7 @@ class Looking:
     dry_run: bool = False  # nothing is written
     silent: set[str] = field(default_factory=set)  # nodes whose silence was told
     heard: Callable[[News], None] | None = None  # hears the same as data
+    copies: dict[str, list[tuple[str, str]]] = field(default_factory=dict)  # as the last look found them
 
     def __post_init__(self) -> None:
         self.poller = Poller(self.fleet, self.limits)
@@ -61,6 +62,7 @@ class Looking:
     async def look(self) -> list[Action]:
         """Ask every node, judge, and decide; nothing is changed."""
         known = await self.poller.look(LOOK_S)
+        self.copies = self._copies()
         current = self.fleet.ledger.jobs()
         verdicts = {name: self.poller.verdict(each) for name, each in known.items()}
         self._losses(known, verdicts)
@@ -133,6 +135,7 @@ class Looking:
             job.restore,
             job.paused or state == "paused",
             busy=busy,
+            stands_still=self._stands_still(job, state),
             reclaimed=reclaimed,
             rebooted=rebooted,
             retry_in_s=max(0.0, trouble.not_before - self.fleet.clock.monotonic()),
@@ -143,6 +146,30 @@ class Looking:
         if not base.proven or busy or base.paused:
             return base
         return await self._with_store(job, base)
+
+    def _stands_still(self, job: Job, state: str) -> str:
+        """Why nothing of a job runs although its node answers, or nothing.
+
+        Somebody claimed a newer epoch by hand, and was killed or refused before it ran: only its own terminal was told.
+        """
+        node = self.poller.known.get(job.node)
+        if node is None or not node.answered:
+            return ""
+        copies = self.copies.get(job.uid, [])
+        if any(word != "zombie" for _, word in copies):
+            return ""
+        if copies:
+            return f"{copies[0][0]} holds it frozen behind a newer epoch, of which nothing runs"
+        return f"its restore on {job.node} was not finished" if state == "restoring" else ""
+
+    def _copies(self) -> dict[str, list[tuple[str, str]]]:
+        """Uid → node and state wherever a guard that answers holds a job."""
+        found: dict[str, list[tuple[str, str]]] = {}
+        for name, known in self.poller.known.items():
+            if known.answered and known.status is not None:
+                for job in known.status.jobs:
+                    found.setdefault(job.uid, []).append((name, job.state))
+        return found
 
     async def _lease_ran_out(self, job: Job) -> bool:
         """Whether the guard's promise to freeze this job has come due; the restore gathers its own evidence again."""

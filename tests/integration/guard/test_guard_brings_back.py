@@ -181,13 +181,44 @@ def test_a_guard_killed_in_a_restore_leaves_no_process(make_node: Make, fleet: F
     assert other.call("restore", **order, wait_s=0)["state"] == "running"
     wait_for("the engine is at work", (other.layout.started / f"{fleet.uid}.2").exists)
     assert other.state() == "restoring"
+    assert other.call("decline", uid=fleet.uid, epoch=2)["declined"] is False
     other.kill()
     other.wait_up()
     with pytest.raises(RefusedError, match="never starts twice"):
         other.call("restore", **order, wait_s=5)
+    assert other.call("decline", uid=fleet.uid, epoch=2) == {"declined": True, "guard": other.guard}
     assert not other.call("status")["jobs"]
     assert counting(fleet) == []
     assert not list(other.layout.staging.iterdir())
+
+
+def test_a_declined_epoch_is_never_restored_over_a_restart_too(make_node: Make, fleet: Fleet) -> None:
+    node, other = make_node("a"), make_node("b")
+    checkpoint = lose(node, fleet, start(node, fleet))
+    grant = fleet.next_epoch(other.guard, checkpoint)
+    promise = {"declined": True, "guard": other.guard}
+    assert other.call("decline", uid=fleet.uid, epoch=2) == promise
+    order = {"job": fleet.job(), "grant": grant, "checkpoint": checkpoint}
+    for again in (False, True):
+        if again:
+            other.kill()
+            other.wait_up()
+        assert other.call("decline", uid=fleet.uid, epoch=2) == promise
+        with pytest.raises(RefusedError, match="epoch 2 of job count was declined by this node"):
+            other.call("restore", request=request(), **order, wait_s=30)
+    assert counting(fleet) == []
+    for wrong in ({"uid": "../guard", "epoch": 2}, {"uid": fleet.uid, "epoch": 0}):
+        with pytest.raises(RefusedError, match="expected"):
+            other.call("decline", **wrong)
+
+
+def test_a_declined_epoch_is_never_started(make_node: Make, fleet: Fleet) -> None:
+    node = make_node()
+    grant = fleet.genesis(node.guard)
+    assert node.call("decline", uid=fleet.uid, epoch=1)["declined"] is True
+    with pytest.raises(RefusedError, match="epoch 1 of job count was declined by this node"):
+        node.call("start", request=request(), job=fleet.job(), grant=grant)
+    assert counting(fleet) == []
 
 
 def test_a_rehearsal_changes_nothing(make_node: Make, fleet: Fleet) -> None:

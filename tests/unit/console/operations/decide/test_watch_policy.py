@@ -33,6 +33,8 @@ LOST = WatchedJob("train", "u", "lost", True, "protected", checkpoint="1.3")
         ({"state": "ended_unknown", "reclaimed": True, "node_state": "ok"}, "restore"),
         ({"state": "ended_unknown", "reclaimed": True, "node_state": "unreachable", "proven": False}, None),
         ({"state": "zombie"}, "restore"),
+        ({"stands_still": "n1 holds it frozen", "node_state": "ok", "proven": False}, "alert"),
+        ({"stands_still": "n1 holds it frozen", "node_state": "ok", "proven": False, "busy": True}, None),
     ],
 )
 def test_policy(change: dict[str, object], kind: str | None) -> None:

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from backends.clock import format_utc
-from backends.errors import IncompatibleError, NoProofError, ReprieveError
+from backends.errors import (
+    FencedError,
+    IncompatibleError,
+    NoProofError,
+    ReprieveError,
+    UnreachableError,
+    UsageError,
+)
 from backends.fakes.clock import FakeClock, run
 from backends.ledger.records import NodeSeen, Word
 from backends.records.job import Job
@@ -191,6 +200,84 @@ def test_a_target_lost_during_the_restore_is_followed_by_another(practice: Pract
     result = one(practice.fleet(), RestoreWish(job))
     assert practice.where(job.uid) == [(result.node, result.epoch)]
     assert (result.node, result.epoch) == ("n2", 3)
+
+
+def raising(error: ReprieveError) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    def answer(document: dict[str, Any]) -> dict[str, Any]:
+        raise error
+
+    return answer
+
+
+BREAKS = UnreachableError("the connection was lost")
+# What a guard may say that promises nothing; the last two are guards that are older than the verb.
+NO_PROMISES: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "it was begun": lambda document: {"declined": False, "guard": "guard-n1"},
+    "another guard": lambda document: {"declined": True, "guard": "guard-other"},
+    "no such field": lambda document: {"guard": "guard-n1"},
+    "no truth": lambda document: {"declined": "yes", "guard": "guard-n1"},
+    "unknown to the guard": raising(
+        UsageError("verb 'decline' is not known to this guard; update its bundle")
+    ),
+    "unknown to the command": raising(UnreachableError("the call decline did not happen: exit 2")),
+}
+
+
+def test_calls_that_break_off_are_a_failure_once_the_guard_declines(practice: Practice) -> None:
+    job = practice.running_job("train", "n0")
+    documents: list[dict[str, Any]] = []
+
+    def breaks(document: dict[str, Any]) -> dict[str, Any]:
+        documents.append(document)
+        raise BREAKS
+
+    practice.nodes["n1"].on_verb["restore"] = breaks
+    practice.reclaim("n0")
+    result = one(practice.fleet(), RestoreWish(job))
+    assert (result.node, result.epoch, result.failed_tries) == ("n2", 3, 1)
+    del practice.nodes["n1"].on_verb["restore"]
+    late = practice.nodes["n1"].call("restore", documents[0], timeout_s=60)
+    with pytest.raises(FencedError):
+        run(practice.clock, late)
+    assert practice.where(job.uid) == [("n2", 3)]
+    assert practice.nodes["n1"].calls.count("decline") == 1
+
+
+@pytest.mark.parametrize("said", NO_PROMISES)
+@pytest.mark.parametrize("refused", [False, True])
+def test_without_the_promise_no_second_process_begins_and_one_line_says_why(
+    practice: Practice, said: str, refused: bool
+) -> None:
+    job = practice.running_job("train", "n0")
+    node = practice.nodes["n1"]
+    node.on_verb["restore"] = raising(FencedError("epoch 2 was started here") if refused else BREAKS)
+    node.on_verb["decline"] = NO_PROMISES[said]
+    practice.reclaim("n0")
+    fleet = practice.fleet()
+    with pytest.raises(NoProofError, match="epoch 2 may still begin on n1") as caught:
+        one(fleet, RestoreWish(job))
+    assert "\n" not in caught.value.message
+    assert "reprieve fleet install n1" in (caught.value.hint or "")
+    assert node.calls.count("restore") <= 10, "it ends"
+    assert practice.side.newest_epoch(job.uid) == 2
+    assert practice.where(job.uid) == []
+    fleet.ledger.add_word(Word(practice.clock.wall(), "root", "dead", "train", job.uid, 2))
+    assert one(fleet, RestoreWish(job)).epoch == 3, "the typed word goes on"
+
+
+def test_a_guard_that_is_killed_in_a_restore_is_followed_by_the_next_node(practice: Practice) -> None:
+    job = practice.running_job("train", "n0")
+    node = practice.nodes["n1"]
+
+    def moment(label: str) -> None:
+        if label == "call restore" and node.calls.count("restore") == 0:
+            asyncio.get_running_loop().call_later(1.0, node.restart_guard)
+
+    practice.world.moment = moment
+    practice.reclaim("n0")
+    result = one(practice.fleet(), RestoreWish(job))
+    assert (result.node, result.epoch) == ("n2", 3)
+    assert practice.where(job.uid) == [("n2", 3)]
 
 
 def test_a_zombie_that_returns_is_never_chosen(practice: Practice) -> None:

@@ -11,12 +11,17 @@ from typing import Any
 import pytest
 
 from backends.clock import parse_utc
-from backends.errors import UnreachableError
+from backends.errors import StillRunningError, UnreachableError
 from backends.fakes.clock import run
 from backends.inventory.model import Renting
+from backends.ledger.records import Word
 from backends.records.job import Job
 from backends.records.node import Node
+from console.operations.common import runs
+from console.operations.decide.batch import BatchItem
 from console.operations.fleet import Fleet
+from console.operations.flows import batch
+from console.operations.flows.restore import RestoreWish, restore
 from console.operations.flows.watch import Watch
 from console.operations.observe import Observer
 from tests.support.operations import Practice
@@ -345,6 +350,52 @@ def test_finished_stopped_and_paused_jobs_are_left_alone(practice: Practice) -> 
         practice.nodes["n0"].held[job.uid].state = state
     watch_for(practice, 60, {10: lambda: practice.reclaim("n0")})
     assert all(practice.where(job.uid) == [] for job in jobs)
+
+
+def test_a_job_frozen_behind_an_epoch_that_nobody_finished_is_told_once(practice: Practice) -> None:
+    job = practice.running_job("train", "n0")
+
+    def claimed() -> None:  # by a console that was killed before it named a guard
+        practice.side.truth("killed").claim(job.uid, 2, "ab" * 16, {"kind": "word"})
+
+    _, told = watch_for(practice, 60, {10: claimed})
+    found = [text for text in told if "train stands still" in text]
+    assert len(found) == 1
+    assert found[0].startswith("ALERT")
+    assert "`reprieve jobs restore train`" in found[0]
+
+
+def test_a_restore_by_hand_that_failed_behind_a_killed_console_is_told(practice: Practice) -> None:
+    job = practice.running_job("train", "n0")
+    practice.reclaim("n0")
+    fleet = practice.fleet()
+    run_id = runs.open_run(fleet, "restore", [("1", "train", {})]).id
+    with pytest.raises(StillRunningError):
+        run(
+            practice.clock,
+            restore(fleet, RestoreWish(job, wait=False), run_id, "1", lambda text: None),
+        )
+    assert practice.nodes["n1"].held[job.uid].state == "restoring"
+
+    _, told = watch_for(practice, 60, {1.5: practice.nodes["n1"].restart_guard})
+    assert [text for text in told if "train stands still: its restore on n1 was not finished" in text]
+    row = run(practice.clock, batch.plan(fleet, [BatchItem("train")], refusals=True))[0]
+    assert (row["node"], row.get("refused")) == ("n1", None), "what the alert tells to type is not refused"
+    run(practice.clock, restore(fleet, RestoreWish(job), run_id, "1", lambda text: None))
+    assert [epoch for _, epoch in practice.where(job.uid)] == [3]
+
+
+def test_a_zombie_beside_the_copy_that_runs_does_not_stand_still(practice: Practice) -> None:
+    job = practice.running_job("train", "n0")
+    fleet = practice.fleet()
+    fleet.ledger.add_word(Word(practice.clock.wall(), "root", "dead", "train", job.uid, 1))
+    practice.nodes["n0"].partitioned = True
+    run_id = runs.open_run(fleet, "restore", [("1", "train", {})]).id
+    run(practice.clock, restore(fleet, RestoreWish(job), run_id, "1", lambda text: None))
+    practice.nodes["n0"].partitioned = False
+    _, told = watch_for(practice, 30)
+    assert practice.nodes["n0"].held[job.uid].state == "zombie"
+    assert not [text for text in told if "stands still" in text]
 
 
 def test_many_zombies_suspend_takeovers(practice: Practice) -> None:
