@@ -27,6 +27,7 @@ class Tier:
     name: str
     markers: str
     options: tuple[str, ...] = ()
+    first: tuple[str, ...] = ()  # files that take longest: begun last, one of them would run alone at the end
 
     def files(self) -> list[str]:
         """Where its tests are: the files that name its mark; nothing for the fast tier, which is everywhere.
@@ -37,13 +38,25 @@ class Tier:
             return []
         mark = re.compile(rf"\bmark\.{self.name}\b")
         found = [path for path in (ROOT / "tests").rglob("test_*.py") if mark.search(path.read_text("utf-8"))]
-        return sorted(str(path.relative_to(ROOT)) for path in found)
+        names = sorted(str(path.relative_to(ROOT)) for path in found)
+        return [
+            *(name for name in self.first if name in names),
+            *(name for name in names if name not in self.first),
+        ]
 
 
 FAST = Tier("fast", "not lab and not slow and not stores and not prove and not gpu and not browser", BY_FILE)
 SLOW = Tier("slow", "slow and not lab and not stores and not prove and not gpu and not browser", BY_TEST)
 STORES = Tier("stores", "stores and not prove")  # its servers take fixed ranges of ports
-LAB = Tier("lab", "lab and not prove and not gpu", BY_FILE)
+LAB = Tier(
+    "lab",
+    "lab and not prove and not gpu",
+    (*BY_FILE, "--no-loadscope-reorder"),
+    tuple(
+        f"tests/lab/test_{name}.py"
+        for name in ("bad_day_batch", "bad_days", "kills", "story", "oci", "criu_kinds")
+    ),
+)
 PROVE = Tier("prove", "prove and not gpu")
 GPU = Tier("gpu", "gpu")
 PLANS = {"quick": (FAST,), "all": (FAST, SLOW, STORES, LAB, GPU), "prove": (PROVE,)}
