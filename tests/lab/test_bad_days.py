@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from backends.clock import parse_utc
+from backends.ids import CheckpointId
 from backends.practice import abilities
 from tests.support.lab import CLOCK, ROOT, Lab, environment, lab, reprieve, until
 
@@ -133,7 +134,7 @@ def test_a_guard_killed_while_its_job_is_frozen_leaves_no_job_frozen(fleet: Lab)
         return saved is not None
 
     until("the next good save", again)
-    assert fleet.checkpoints("ice")[0] >= str(saved)
+    assert CheckpointId.parse(fleet.checkpoints("ice")[0]) >= CheckpointId.parse(str(saved))
     assert guard_of(pid) != guard
     assert fleet.running_pids("ice") == [pid]
     fleet.cli("jobs", "stop", "ice", "--now", "--yes", "--confirm", "ice")
