@@ -11,14 +11,11 @@ import os
 import re
 import threading
 import urllib.parse
-import urllib.request
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from backends.clouds.aws import calls
-from tests.support.fakeaws import ENVIRONMENT
 from tests.support.fakehttp import Asked, Reply, serving
+from tests.support.motoserver import moto_server
 
 _CREATING = ("RunInstances", "CreateFleet")
 _STATE = re.compile(r"<stateReason>\s*<code>[^<]*</code>\s*<message>[^<]*</message>\s*</stateReason>")
@@ -98,25 +95,8 @@ def refusal(status: int, code: str, message: str) -> Reply:
 @contextlib.contextmanager
 def moto_behind_proxy() -> Iterator[Proxy]:
     """A fresh moto server behind a proxy; the environment leads boto3 to the proxy."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        from moto.server import ThreadedMotoServer
-
-        server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-        server.start()
-    host, port = server.get_host_and_port()
-    request = urllib.request.Request(f"http://{host}:{port}/moto-api/reset", method="POST")
-    with urllib.request.urlopen(request, timeout=120):
-        pass
-    kept = dict(os.environ)
-    patience, calls.READ_S = calls.READ_S, 120.0
-    proxy = Proxy(f"http://{host}:{port}")
-    try:
+    with moto_server() as environment:
+        proxy = Proxy(environment["AWS_ENDPOINT_URL"])
         with serving(proxy.answer) as url:
-            os.environ.update({**ENVIRONMENT, "AWS_ENDPOINT_URL": url})
+            os.environ["AWS_ENDPOINT_URL"] = url  # put back with the rest when the server ends
             yield proxy
-    finally:
-        calls.READ_S = patience
-        os.environ.clear()
-        os.environ.update(kept)
-        server.stop()

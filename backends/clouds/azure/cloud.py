@@ -6,7 +6,6 @@ resource's path, `#`, and its vmId, which never comes back.
 
 from __future__ import annotations
 
-import os
 import re
 import threading
 import urllib.parse
@@ -16,9 +15,9 @@ from typing import Any
 from backends.clean import clean
 from backends.clock import Clock, format_utc
 from backends.clouds.azure.tokens import Tokens
-from backends.clouds.http import NotFoundError, ask
+from backends.clouds.http import NotFoundError, ask_with_token
 from backends.clouds.port import InstanceState, Replacement, State
-from backends.errors import ReprieveError, UsageError
+from backends.errors import ReprieveError
 from backends.records.node import Node
 
 SOURCE = "azure/virtualMachines.get"
@@ -75,17 +74,12 @@ class AzureCloud:
         return Replacement(token, "failed", reason=f"renting on Azure is not in this version ({pool})")
 
     def _get(self, path: str) -> dict[str, Any]:
-        base = os.environ.get(ENDPOINT_VARIABLE) or DEFAULT_ENDPOINT
-        if not base.startswith(("https://", "http://127.0.0.1:")):
-            raise UsageError(
-                f"{ENDPOINT_VARIABLE}={clean(base, limit=80)}: an https address is expected: a token is sent there"
-            )
+        safe = urllib.parse.quote(path.lstrip("/"), safe="/?$&=#()")
+        return ask_with_token(ENDPOINT_VARIABLE, DEFAULT_ENDPOINT, safe, self._token, "Azure", _DENIED)
+
+    def _token(self) -> str:
         with self._lock:
-            token = self._tokens.token()
-        address = f"{base.rstrip('/')}{urllib.parse.quote(path, safe='/?$&=#()')}"
-        headers = {"Authorization": f"Bearer {token}"}
-        request = urllib.request.Request(address, headers=headers)  # noqa: S310 - checked above
-        return ask(request, "Azure", denied_hint=_DENIED)
+            return self._tokens.token()
 
 
 def verdict(document: dict[str, Any], number: str) -> tuple[State, str]:

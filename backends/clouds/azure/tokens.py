@@ -13,7 +13,7 @@ from typing import Any
 
 from backends.clean import clean
 from backends.clock import Clock
-from backends.clouds.http import ask
+from backends.clouds.http import BadRequestError, ask
 from backends.errors import CredentialsError, DamagedError, UnreachableError, UsageError
 
 TOKEN_VARIABLE = "AZURE_ACCESS_TOKEN"  # as printed by `az account get-access-token`
@@ -79,10 +79,8 @@ def _by_service(tenant: str, client: str, secret: str) -> dict[str, Any]:
     request = urllib.request.Request(address, data, method="POST")  # noqa: S310 - checked above
     try:
         return ask(request, "Azure credentials")
-    except UnreachableError as error:
-        if "answered 400" in error.message:
-            raise CredentialsError("Azure credentials: the service principal is refused (400)") from None
-        raise
+    except BadRequestError:
+        raise CredentialsError("Azure credentials: the service principal is refused (400)") from None
 
 
 def _by_machine() -> dict[str, Any]:

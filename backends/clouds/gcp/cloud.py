@@ -10,13 +10,12 @@ import urllib.request
 from collections.abc import Sequence
 from typing import Any
 
-from backends.clean import clean
 from backends.clock import Clock, format_utc
 from backends.clouds.gcp.instances import Name, end_of, found_of, name_of, verdict
 from backends.clouds.gcp.tokens import FILE_VARIABLE, Tokens, credentials_file, document_of
-from backends.clouds.http import NotFoundError, ask
+from backends.clouds.http import NotFoundError, ask_with_token
 from backends.clouds.port import Found, InstanceState, Replacement
-from backends.errors import CredentialsError, DamagedError, ReprieveError, UsageError
+from backends.errors import CredentialsError, DamagedError, ReprieveError
 from backends.records.node import Node
 
 SOURCE = "gcp/compute.instances.get"
@@ -102,16 +101,11 @@ class GoogleCloud:
         return self._get(f"{where}/operations?{query}")
 
     def _get(self, path: str) -> dict[str, Any]:
-        base = os.environ.get(ENDPOINT_VARIABLE) or DEFAULT_ENDPOINT
-        if not base.startswith(("https://", "http://127.0.0.1:")):
-            raise UsageError(
-                f"{ENDPOINT_VARIABLE}={clean(base, limit=80)}: an https address is expected: a token is sent there"
-            )
+        return ask_with_token(ENDPOINT_VARIABLE, DEFAULT_ENDPOINT, path, self._token, "Google Cloud", _DENIED)
+
+    def _token(self) -> str:
         with self._lock:
-            token = self._tokens.token()
-        headers = {"Authorization": f"Bearer {token}"}
-        request = urllib.request.Request(f"{base.rstrip('/')}/{path}", headers=headers)  # noqa: S310 - checked above
-        return ask(request, "Google Cloud", denied_hint=_DENIED)
+            return self._tokens.token()
 
 
 def project_here() -> str:

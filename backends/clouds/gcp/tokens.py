@@ -15,7 +15,7 @@ from typing import Any
 
 from backends.clean import clean
 from backends.clock import Clock
-from backends.clouds.http import ask
+from backends.clouds.http import BadRequestError, ask
 from backends.errors import CredentialsError, DamagedError, ReprieveError, UnreachableError
 from backends.records.strict import loads
 
@@ -95,12 +95,10 @@ def _by_file(path: Path, now: float) -> dict[str, Any]:
     request = urllib.request.Request(address, data, method="POST")  # noqa: S310 - checked by _address
     try:
         return ask(request, "Google credentials")
-    except UnreachableError as error:
-        if "answered 400" in error.message:  # OAuth's word for a grant that is refused or a clock that is off
-            raise CredentialsError(
-                f"Google credentials: {clean(path)} is refused (400): revoked, or this machine's clock is off"
-            ) from None
-        raise
+    except BadRequestError:
+        raise CredentialsError(
+            f"Google credentials: {clean(path)} is refused (400): revoked, or this machine's clock is off"
+        ) from None
 
 
 def _address(value: object, path: Path) -> str:
