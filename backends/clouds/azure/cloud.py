@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import threading
 import urllib.parse
-import urllib.request
 from typing import Any
 
 from backends.clean import clean

@@ -6,7 +6,6 @@ import contextlib
 import os
 import threading
 import urllib.parse
-import urllib.request
 from collections.abc import Sequence
 from typing import Any
 
