@@ -183,8 +183,10 @@ def console(rows: int) -> Any:
     from benchmarks.console_poller import Idle
     from benchmarks.ssh_nodes import context_of
     from console.poller.process import POLLER
+    from console.tui import pace
     from console.tui.polled import PolledSource
 
+    pace.before_textual()
     clock = SystemClock()
     folder = os.environ.get(FLEET)
     argv = POLLER if folder else (sys.executable, "-m", "benchmarks.console_fleet")

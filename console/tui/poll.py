@@ -23,6 +23,7 @@ class Feed:
         self.view: FleetView | None = None
         self.failure: str | None = None
         self.paused = False
+        self.came: Callable[[], None] = lambda: None  # called once, when the first snapshot is in
         self._source = source
         self._clock = clock
         self._changed = changed
@@ -70,7 +71,10 @@ class Feed:
             if not asking.done():
                 self.failure = f"no answer for {PATIENCE_S:.0f} s"
                 return
+            first = self.view is None
             self.view = await self._doorman.admit_in_slices(asking.result())
+            if first:
+                self.came()
             age = self._clock.wall() - self.view.taken_at
             self._received = self._clock.monotonic() - (age if 0 <= age < PATIENCE_S else 0.0)
             self.failure = None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from backends.clock import Clock
 from console.operations.context import Context
-from console.tui import wiring
+from console.tui import pace, wiring
 from console.tui.source import FleetSource
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ def main(
 
     `guide` yields sentences for a demo's strip, `awaited` says what it waits for now.
     """
+    pace.before_textual()
     source = wiring.open_source(context, clock)
     try:
         application = _application(source, clock, guide, awaited)

@@ -6,7 +6,6 @@ Neither Textual nor the real fleet is loaded before it is needed.
 from __future__ import annotations
 
 import asyncio
-import gc
 import signal
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -17,12 +16,13 @@ from console.operations.context import Context
 from console.operations.view import FleetView
 from console.poller.child import context_document
 from console.registry.model import Command
+from console.tui import pace
 from console.tui.polled import PolledSource
 from console.tui.source import FleetSource
 from console.tui.threaded import ThreadedSource
 
 if TYPE_CHECKING:
-    from textual.app import App
+    from console.tui.app import ConsoleApp
 
 
 class OperationsSource:
@@ -87,16 +87,14 @@ def commands() -> Sequence[Command]:
     return tuple(all_commands())
 
 
-def _end(app: App[int], code: int) -> None:
+def _end(app: ConsoleApp, code: int) -> None:
     app.exit(code, return_code=code)
 
 
-def run(app: App[int], source: FleetSource) -> int:
+def run(app: ConsoleApp, source: FleetSource) -> int:
     """Run the application to its end and close the source."""
-    # A fleet is tens of thousands of long-lived records: collecting them again and again stalls keys for 50 ms and more.
-    gc.freeze()
-    gc.set_threshold(100_000, 50, 100)
-    gc.enable()
+    pace.at_start()
+    app.desk.feed.came = pace.settled
 
     async def session() -> int:
         loop = asyncio.get_running_loop()

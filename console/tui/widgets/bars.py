@@ -159,9 +159,13 @@ class GuideStrip(Static):
 
     def __init__(self) -> None:
         super().__init__("", markup=False)
+        self._said: tuple[str | None, str] = (None, "")
 
     def say(self, sentence: str | None, meanwhile: str = "") -> None:
         """Show a sentence and what happens meanwhile; None or an empty sentence hides the strip."""
+        if (sentence, meanwhile) == self._said:  # new words lay out the whole screen
+            return
+        self._said = (sentence, meanwhile)
         self.set_class(bool(sentence), "-shown")
         below = f"\n{meanwhile}" if meanwhile else ""
         self.update(Content(f"{sentence}   (.\u00a0hides\u00a0this){below}" if sentence else ""))

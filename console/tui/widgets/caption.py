@@ -15,8 +15,12 @@ class Caption(Static):
 
     def __init__(self) -> None:
         super().__init__("", markup=False, id="caption")
+        self._words = ""
 
     def say(self, words: str) -> None:
-        """Show these words; none hide the line."""
+        """Show these words; none hide the line. The same again costs nothing: new ones lay out the whole screen."""
+        if words == self._words:
+            return
+        self._words = words
         self.set_class(bool(words), "-shown")
         self.update(Content(words))

@@ -81,6 +81,7 @@ class Prompt(Horizontal):
         self._complete: Completer = lambda _line: []
         self._last: dict[str, str] = {}
         self._choices: list[str] = []
+        self._hint = ""
 
     def compose(self) -> ComposeResult:
         """Sign, line, hint."""
@@ -109,7 +110,9 @@ class Prompt(Horizontal):
 
     def hint(self, words: str) -> None:
         """Words at the right end: completions, or what is wrong."""
-        self.query_one("#hint", Static).update(Content(words))
+        if words != self._hint:  # new words lay out the whole screen
+            self._hint = words
+            self.query_one("#hint", Static).update(Content(words))
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Tell what is typed and show what could follow."""
