@@ -133,10 +133,7 @@ async def _typed_word(fleet: Fleet, job: Job, word: str | None) -> None:
 def _restored(run_id: str, result: restoring.Restored) -> Outcome:
     document = {"schema": "reprieve/restore/v1", "run": run_id, **dataclasses.asdict(result)}
     document["notes"] = list(result.notes)
-    lost = "unknown" if result.lost_work_s is None else format_duration(result.lost_work_s)
-    message = (
-        f"{result.job} runs on {result.node} from {result.checkpoint}, epoch {result.epoch}; lost work {lost}"
-    )
+    message = f"{result.job} runs on {result.node} from {result.checkpoint}, epoch {result.epoch}; lost work {result.lost}"
     return Outcome(message, document)
 
 

@@ -36,6 +36,8 @@ class Ending(Attempt):
             costs.gap_s,
             len(self.failed),
             tuple(self.notes),
+            costs.least_lost_s,
+            self.proof_kind() == "word",
         )
         if self.book.first("result") is None:
             self.book.observe("result", **asdict(costs))
@@ -66,10 +68,14 @@ class Ending(Attempt):
         data = {"by": self.fleet.who, "seconds": 0.0, "how": result.node}
         await self.fleet.blocking(self.truth.mark, self.job.uid, result.checkpoint, "rehearsed", data)
 
+    def proof_kind(self) -> str:
+        """What proved the old process gone at the first claim; empty without one."""
+        claims = self.book.intended("claim")
+        return str(claims[0]["proof"]["kind"]) if claims else ""
+
     def cause(self) -> str:
         """Why the job had to come back: a machine that its provider took is a reclaim, whoever asked for the restore."""
-        claims = self.book.intended("claim")
-        taken = bool(claims) and claims[0]["proof"]["kind"] == "cloud"
+        taken = self.proof_kind() == "cloud"
         return "reclaim" if taken and self.wish.cause in ("operator", "batch") else self.wish.cause
 
     def keep(self, result: Restored, costs: Costs) -> None:
@@ -99,6 +105,8 @@ class Ending(Attempt):
             )
         )
         text = f"{result.job} came back on {result.node} from {result.checkpoint}"
+        if result.by_word:
+            text += f"; lost work {result.lost}"
         self.fleet.tell(
             "restore.done",
             text,
