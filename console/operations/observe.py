@@ -222,16 +222,9 @@ class Observer:
         row = replace(row, lost_at=lost_at)
         if state == "waiting_capacity":
             row = replace(row, awaits=self._who_restores(job)[0])
-        if row.frozen_at is None and row.checkpoint is not None:  # back from it, and not saved again yet
-            row = replace(row, frozen_at=self._frozen_at(job.uid, row.checkpoint))
         if status is None or known is None or known.asked_at is None:
             return self._from_ledger(row, current)
         return from_status(row, status, known.asked_at, stale=not known.answered)
-
-    def _frozen_at(self, uid: str, checkpoint: str) -> float | None:
-        """The freeze instant of a save that was measured here, by this machine's clock."""
-        found = [save.at for save in self.fleet.ledger.saves(uid) if save.checkpoint == checkpoint]
-        return found[-1] if found else None
 
     def _lost_at(self, node: str, verdict: NodeVerdict) -> float | None:
         """When the node was gone for certain: as its provider tells, else when its end was first proven to anybody here."""
@@ -263,7 +256,7 @@ class Observer:
 
     def _from_ledger(self, row: JobRow, current: JobCurrent | None) -> JobRow:
         """The last known values; work at risk counts on from the last durable freeze."""
-        if current is None or current.frozen_at is None:
+        if current is None or current.frozen_at is None or not _saved_since(current):
             return row
         wall = self.fleet.clock.wall()
         now = wall if row.lost_at is None else min(wall, row.lost_at)
@@ -361,6 +354,11 @@ class Observer:
                 )
             )
         return tuple(rows)
+
+
+def _saved_since(current: JobCurrent) -> bool:
+    """Whether its newest save is of its own epoch: else it came back from it, and stood still for a time in between."""
+    return current.checkpoint is not None and current.checkpoint.partition(".")[0] == str(current.epoch)
 
 
 def _zombies(status: NodeStatus | None) -> str:

@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from backends.errors import ReprieveError
 from backends.ledger.records import JobCurrent, Reclaim
-from console.operations.common.costs import Costs, measure
+from console.operations.common.costs import Costs, frozen_at, measure
 from console.operations.common.witness import Evidence
 from console.operations.decide.restore import Step
 from console.operations.flows.attempt import Attempt
@@ -21,7 +21,8 @@ class Ending(Attempt):
         running, status = evidence.running, evidence.status
         if running is None or status is None:
             raise ReprieveError(f"job {self.job.name}: its guard gave no status")
-        costs = measure(self.fleet, self.book, self.named.get(running.nonce or ""))
+        named = self.named.get(running.nonce or "")
+        costs = measure(self.fleet, self.book, named)
         result = Restored(
             "restored" if step.name == "done" else "already_restored",
             self.job.name,
@@ -53,7 +54,7 @@ class Ending(Attempt):
                 result.epoch,
                 status.state,
                 result.checkpoint,
-                None,
+                None if named is None else frozen_at(self.fleet, named),
                 now,
                 now,
             )
