@@ -92,13 +92,17 @@ class Tour:
 
     def change(self) -> None:
         """The planner's advice is the first choice."""
-        self.terminal.press("console", "2", "I")
+        self.terminal.press("console", "2")
+        self.terminal.expect(
+            "console", lambda shown: re.search(rf"▸ {JOB} +. (un)?(protected|rehearsed)", shown)
+        )
+        self.terminal.press("console", "I")
         shown = self.terminal.expect("console", "advised:")
         advised = next(line for line in shown.splitlines() if "advised:" in line).split()
         word = advised[advised.index("advised:") - 1]
         CLOCK.sleep(0.7)
         self.terminal.press("console", "Enter")
-        self.terminal.agree("console", f"Save {JOB} every {word}")
+        self.terminal.agree("console", f"Interval of {JOB}: {word}")
         number, unit = re.fullmatch(r"(\d+)([smh])", word).groups()  # type: ignore[union-attr]  # as the choice shows it
         wanted = int(number) * {"s": 1, "m": 60, "h": 3600}[unit]
         self.terminal.expect("console", lambda _: self.fleet.show(JOB)["interval_s"] == wanted)

@@ -487,6 +487,7 @@ async def test_a_panel_shows_the_guide_once_and_its_own_keys(
     ("events", "zinc-screen came back on gpu-a from 1.8: 6m 21s lost, restored in 41 s"),
     ("jobs", "whisper-large-distil: a save is 18 minutes late: the store answers slowly"),
     ("fleet", "gpu-d: no SSH answer for 4m 11s; the cloud says running"),
+    ("checkpoints", "fold-9 1.12: pack 3 does not match its digest; saved on gpu-d"),
 ])  # fmt: skip
 async def test_what_a_narrow_table_cuts_off_is_told_below_it(screen: str, words: str) -> None:
     async with running(size=(80, 24), start=screen) as session:
