@@ -52,7 +52,7 @@ class Terminal:
         return self._call("capture-pane", "-p", "-t", f"t:{window}")
 
     def expect(
-        self, window: str, what: str | Callable[[str], object], seconds: float = 60.0, *, again: str = ""
+        self, window: str, what: str | Callable[[str], object], seconds: float = 150.0, *, again: str = ""
     ) -> str:
         """Wait for words (wherever a line ends), or a condition, on a window; returns its text then.
 
