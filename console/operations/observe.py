@@ -218,7 +218,7 @@ class Observer:
         )
         lost_at = self._lost_at(job.node, verdict)
         if lost_at is None and current is not None and known is not None and not known.answered:
-            lost_at = self._dead_since(job.uid, current.epoch)
+            lost_at = dead_since(self.fleet, job.uid, current.epoch)
         row = replace(row, lost_at=lost_at)
         if state == "waiting_capacity":
             row = replace(row, awaits=self._who_restores(job)[0])
@@ -247,12 +247,6 @@ class Observer:
         if not dated and not self.fleet.context.read_only:
             self.fleet.tell("proof.seen", f"{node} is gone: {verdict.reason}", node=node)
         return now
-
-    def _dead_since(self, uid: str, epoch: int | None) -> float | None:
-        """When somebody typed that the process of this epoch is dead; None when nobody did."""
-        found = [word.at for word in self.fleet.ledger.words() if (word.uid, word.kind) == (uid, "dead")
-                 and word.epoch == epoch]  # fmt: skip
-        return found[-1] if found else None
 
     def _from_ledger(self, row: JobRow, current: JobCurrent | None) -> JobRow:
         """The last known values; work at risk counts on from the last durable freeze."""
@@ -354,6 +348,14 @@ class Observer:
                 )
             )
         return tuple(rows)
+
+
+def dead_since(fleet: Fleet, uid: str, epoch: int | None) -> float | None:
+    """When somebody typed that the process of this epoch is dead; None when nobody did."""
+    found = [
+        word.at for word in fleet.ledger.words() if (word.uid, word.kind, word.epoch) == (uid, "dead", epoch)
+    ]
+    return found[-1] if found else None
 
 
 def _saved_since(current: JobCurrent) -> bool:

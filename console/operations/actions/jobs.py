@@ -195,7 +195,7 @@ async def stop(fleet: Fleet, arguments: Arguments, on_step: OnStep) -> Outcome:
 
 async def _end_zombie(fleet: Fleet, job: Job, node: str, on_step: OnStep) -> Outcome:
     run_id, result = await _journalled(
-        fleet, "stop", job, lambda run, item: zombies.end(fleet, job, node, run, item, on_step)
+        fleet, "zombie", job, lambda run, item: zombies.end(fleet, job, node, run, item, on_step)
     )
     document = {"schema": "reprieve/zombie/v1", "job": job.name, "run": run_id, **result}
     message = f"the older copy of {job.name} on {node} (epoch {result['epoch']}) was ended; the job itself is untouched"
