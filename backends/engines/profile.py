@@ -153,6 +153,7 @@ class Finding:
     reason: str
     assignments: tuple[str, ...] = ()  # environment to restart with
     redirect: bool = False  # restart detached, with its output in a file
+    cured: bool = False  # the reason says what ends it without a restart
 
 
 def judge(
@@ -173,7 +174,12 @@ def judge(
     command line, for the line to restart with. Captured files beyond `copy_limit_bytes` need reflinks.
     `resource_right`: whether we have CAP_SYS_RESOURCE. `free_bytes` of the staging disk; None when unknown.
     """
-    found = [*_of_namespaces(tree, namespaces), *_of_members(tree), *_of_sockets(sockets), *_of_files(tree)]
+    found = [
+        *_of_namespaces(tree, namespaces),
+        *_of_members(tree),
+        *_of_sockets(tree, sockets),
+        *_of_files(tree),
+    ]
     needed = needed_bytes(tree, plan)
     if free_bytes is not None and free_bytes < needed:
         found.append(
@@ -193,7 +199,8 @@ def judge(
     answers = {finding.answer for finding in found}
     worst: Answer = next((answer for answer in reversed(WORST) if answer in answers), "ok")
     reasons = dict.fromkeys(f.reason for f in sorted(found, key=lambda f: -WORST.index(f.answer)))
-    line = restart_line(job, arguments, found) if worst == "needs_restart" else None
+    restart = worst == "needs_restart" and any(f.answer == worst and not f.cured for f in found)
+    line = restart_line(job, arguments, found) if restart else None
     return Verdict(worst, tuple(reasons), line, "criu")
 
 
@@ -305,9 +312,17 @@ def _gpu(who: str, path: str) -> Finding:
     )
 
 
-def _of_sockets(sockets: Iterable[Socket]) -> Iterator[Finding]:
+def _of_sockets(tree: Tree, sockets: Iterable[Socket]) -> Iterator[Finding]:
     sockets = list(sockets)
-    if any(s.family == "unix" and s.outside_peer and not s.datagram for s in sockets):
+    attached = any(s.family == "unix" and s.outside_peer and not s.datagram for s in sockets)
+    if attached and any(m.name.startswith("tmux: server") for m in tree.members):
+        yield Finding(
+            "needs_restart",
+            "a tmux client is attached to its server, and the connection to it cannot be saved: detach every client "
+            "(Ctrl-B d, or `tmux detach-client -a` and then Ctrl-B d) and ask again; nothing needs to be restarted",
+            cured=True,
+        )
+    elif attached:
         yield Finding(
             "needs_restart",
             "it holds a stream unix socket whose other end is another program (the journal, an agent): "

@@ -292,6 +292,8 @@ class FakeNode(SmallVerbs):
         request = document["request"]
         if request not in self.outcomes:
             held = self._held(document["job"])
+            if document.get("zombie") and held.state != "zombie":
+                raise UsageError(f"job {held.job.name} is no zombie on this node: nothing was ended")
             checkpoint = self.save_now(held) if document.get("final_save") else None
             if document.get("final_save") and checkpoint is None:
                 raise EngineError(f"the final save of {held.job.name} failed: {held.error or held.state}")

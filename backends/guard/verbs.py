@@ -116,12 +116,13 @@ class Prefetch:
 
 @dataclass(frozen=True)
 class Stop:
-    """A job to end."""
+    """A job to end; `zombie`: only if it is an older copy that stands still behind a newer epoch."""
 
     request: str
     job: str
     final_save: bool
     wait_s: float = 0.0
+    zombie: bool = False
 
 
 @dataclass(frozen=True)
@@ -272,6 +273,8 @@ class Verbs:
     def _stop(self, asked: Stop) -> Answer:
         unit = self._host.book.get(asked.job)
         work = lambda task: stopping.stop(unit, asked.final_save, task)  # noqa: E731 - short, used once
+        if asked.zombie:
+            work = lambda task: stopping.end_zombie(unit, task)  # noqa: E731 - as above
         return self._run("stop", asked, asked.wait_s, work)
 
     def _run(

@@ -372,10 +372,18 @@ class Committer:
         if newer is not None:
             raise FencedError(
                 f"job {self._uid}: epoch {newer.epoch} was claimed by {newer.controller} at {newer.at}; "
-                f"checkpoint {identity} of epoch {self._epoch} does not count as saved",
+                f"{_FATES[lineage.fate(identity)].format(identity)}",
                 hint="the job runs elsewhere or will: this process is frozen until someone decides",
             )
         return lineage.problems
+
+
+# Of a save that a newer epoch overtook. The epoch's own word is what matters: the takeover may have taken this very save.
+_FATES = {
+    "counts": "checkpoint {} counts all the same: the job goes on from it there",
+    "orphan": "checkpoint {} does not count: the job goes on from an older one there",
+    "open": "whether checkpoint {} counts is for that epoch to say, which has not named yet what it goes on from",
+}
 
 
 def content_digest(streams: list[Stream], files: tuple[SourceFile, ...], key: JobKey) -> str:

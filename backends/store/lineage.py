@@ -8,8 +8,8 @@ that is not validly signed is reported and trusted for nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeVar
 
 from backends.errors import DamagedError, NoProofError, NotFoundError
 from backends.ids import CheckpointId
@@ -19,6 +19,7 @@ from backends.store.fleetkey import VerifyKey, open_record
 from backends.store.port import ObjectStore
 
 R = TypeVar("R", Claim, Continues)
+Fate = Literal["counts", "orphan", "open"]
 
 
 @dataclass(frozen=True)
@@ -140,6 +141,18 @@ class Lineage:
             limit = start.seq
             current = self._non_void(start.epoch)
         return False
+
+    def fate(self, checkpoint: CheckpointId) -> Fate:
+        """What a newer epoch made of a checkpoint of an older one: it goes on from it, passed it over, or has not said.
+
+        Epochs below the checkpoint's own need not be known.
+        """
+        below = dict.fromkeys(range(1, checkpoint.epoch))
+        whole = replace(self, claims={**below, **self.claims}, problems=())
+        newest = whole.current()
+        if newest is None or newest.epoch <= checkpoint.epoch or whole.doubtful:
+            return "open"
+        return "counts" if whole.on_chain(checkpoint) else "orphan"
 
     def chain(self, checkpoints: Iterable[CheckpointId], below: int | None = None) -> list[CheckpointId]:
         """Those of `checkpoints` that are on the chain, newest first by (epoch, seq)."""

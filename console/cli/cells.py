@@ -19,6 +19,7 @@ class Column(NamedTuple):
     key: str  # key of the item; `a.b` looks into a nested object
     header: str = ""  # default: the key without its unit, in capitals
     wide: bool = False  # only with -o wide
+    doubt: str = ""  # key of a flag: `~` before the value of an item that has it set
 
     @property
     def title(self) -> str:

@@ -93,7 +93,10 @@ class Renderer:
         every = [Column(item) if isinstance(item, str) else item for item in columns]
         shown = [column for column in every if self.output == "wide" or not column.wide]
         values = [[look_up(item, column.key) for column in shown] for item in items]
-        rows = [[cell(column.key, value) for column, value in zip(shown, row, strict=True)] for row in values]
+        rows = [
+            [_marked(item, column, cell(column.key, value)) for column, value in zip(shown, row, strict=True)]
+            for item, row in zip(items, values, strict=True)
+        ]
         right = [
             any(isinstance(row[index], (int, float)) and not isinstance(row[index], bool) for row in values)
             for index in range(len(shown))
@@ -137,6 +140,11 @@ class Renderer:
             text = text.translate(_PLAIN)  # as wide as before, so that columns stay in line
         self.stream.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
         self.stream.flush()
+
+
+def _marked(item: Document, column: Column, text: str) -> str:
+    """`~` before the last known value of a silent source; unknown stays `–`."""
+    return f"~{text}" if column.doubt and item.get(column.doubt) and text != "–" else text
 
 
 def _paint(text: str) -> str:

@@ -16,7 +16,8 @@ from console.operations.common.gpus import gpu_words
 from console.operations.decide.loss import NodeVerdict, job_state_on_silence
 from console.operations.fleet import Fleet
 from console.operations.polling import NodeKnown, Poller
-from console.operations.view import FleetView, JobRow, NodeRow, OperationRow
+from console.operations.steps import step_words
+from console.operations.view import Awaited, FleetView, JobRow, NodeRow, OperationRow
 
 STORE_EVERY_S = 15.0  # how often the store is asked for rehearsals and heartbeats
 FACTS_EVERY_S = 300.0
@@ -30,6 +31,9 @@ LIVING = (
     "isolated",
     "zombie",
 )  # its guard's word
+PROVEN = ("node.lost", "proof.seen")
+ALIVE = ("node.installed", "node.ready", "guard.started")  # what was proven before them is over
+AWAITED: tuple[Awaited, ...] = ("node", "controller")
 STATES: tuple[JobState, ...] = get_args(JobState)
 
 
@@ -190,7 +194,7 @@ class Observer:
         state, reason = self.state(job, current, known, verdict, status)
         lives = (status is not None and state in LIVING) or state == "unprotected"
         if busy is not None and busy.kind in ("restore", "move", "batch", "watch") and not lives:
-            state, reason = "restoring", busy.step
+            state, reason = "restoring", step_words(busy.step)
         row = JobRow(
             job.name,
             job.uid,
@@ -212,7 +216,12 @@ class Observer:
             True,
             job.store,
         )
-        row = replace(row, lost_at=self._lost_at(job.node, verdict))
+        lost_at = self._lost_at(job.node, verdict)
+        if lost_at is None and current is not None and known is not None and not known.answered:
+            lost_at = dead_since(self.fleet, job.uid, current.epoch)
+        row = replace(row, lost_at=lost_at)
+        if state == "waiting_capacity":
+            row = replace(row, awaits=self._who_restores(job)[0])
         if status is None or known is None or known.asked_at is None:
             return self._from_ledger(row, current)
         return from_status(row, status, known.asked_at, stale=not known.answered)
@@ -222,24 +231,26 @@ class Observer:
         if verdict.proof is None:
             self.lost_at.pop(node, None)
             return None
-        if node not in self.lost_at:
-            self.lost_at[node] = self.fleet.clock.wall()
-            for _, event in reversed(self.fleet.ledger.events(limit=500)):
-                if event.node == node and event.kind in (
-                    "node.lost",
-                    "node.installed",
-                    "node.ready",
-                    "guard.started",
-                ):
-                    known = instant(event.time) if event.kind == "node.lost" else None
-                    self.lost_at[node] = min(self.lost_at[node], known or self.lost_at[node])
-                    break
         told = instant(verdict.proof.ended_at)
+        if node not in self.lost_at:
+            self.lost_at[node] = self._proven_at(node, verdict, told is not None)
         return self.lost_at[node] if told is None else min(told, self.lost_at[node])
+
+    def _proven_at(self, node: str, verdict: NodeVerdict, dated: bool) -> float:
+        """By the history; what is new and not `dated` by the provider goes into it, so that the next console knows it too."""
+        now = self.fleet.clock.wall()
+        for _, event in reversed(self.fleet.ledger.events(limit=500)):
+            if event.node == node and event.kind in PROVEN:
+                return min(now, instant(event.time) or now)
+            if event.node == node and event.kind in ALIVE:
+                break
+        if not dated and not self.fleet.context.read_only:
+            self.fleet.tell("proof.seen", f"{node} is gone: {verdict.reason}", node=node)
+        return now
 
     def _from_ledger(self, row: JobRow, current: JobCurrent | None) -> JobRow:
         """The last known values; work at risk counts on from the last durable freeze."""
-        if current is None or current.frozen_at is None:
+        if current is None or current.frozen_at is None or not _saved_since(current):
             return row
         wall = self.fleet.clock.wall()
         now = wall if row.lost_at is None else min(wall, row.lost_at)
@@ -277,35 +288,34 @@ class Observer:
         silence = None if known is None else self.poller.silence_s(known)
         silent = job_state_on_silence(verdict, silence, self.poller.limits)
         if silent == "waiting_capacity":
-            return word(silent), f"node {job.node}: {verdict.reason}; {self._who_restores(job)}"
+            return word(silent), f"{self._who_restores(job)[1]}; node {job.node}: {verdict.reason}"
         if silent is not None:
             return word(silent), f"node {job.node}: {verdict.reason}"
         if verdict.state == "late" and known is not None and known.heard is None:
             return "unreachable", f"node {job.node}: {verdict.reason}"  # asked only now, and in vain
         return word(last), f"node {job.node}: {verdict.reason}" if verdict.reason else ""
 
-    def _who_restores(self, job: Job) -> str:
-        """What a lost job waits for: its controller, as it last said, or a person."""
+    def _who_restores(self, job: Job) -> tuple[Awaited, str]:
+        """What a lost job waits for, and in words: a node, its controller as it last said, or a person."""
         controller, _ = self._controller(self.fleet.clock.wall())
         if controller is None:
-            return f"no controller restores it: reprieve jobs restore {job.name}"
+            return "operator", f"no controller restores it: reprieve jobs restore {job.name}"
         for _, event in reversed(self.fleet.ledger.events(limit=500)):
             if event.job == job.name and event.kind == "watch.alert":
-                return event.text
+                said = event.data.get("awaits")
+                return next((each for each in AWAITED if each == said), "operator"), event.text
             if event.job == job.name and event.kind == "restore.done":
                 break
-        return "the controller brings it back"
+        return "controller", "the controller brings it back"
 
     def _by_guard(self, job: Job, status: JobStatus, known: NodeKnown) -> tuple[JobState, str]:
         reason = clean(status.error or "")
         if status.reclaimed:
             why = "it ended after a notice or while the node went down: a reclaim"
-            return "waiting_capacity", f"{why}; {self._who_restores(job)}"
+            return "waiting_capacity", f"{self._who_restores(job)[1]}; {why}"
         if status.rebooted:
-            return (
-                "waiting_capacity",
-                f"its node was restarted, the process is gone; {self._who_restores(job)}",
-            )
+            why = "its node was restarted, the process is gone"
+            return "waiting_capacity", f"{self._who_restores(job)[1]}; {why}"
         if status.state not in ("unrehearsed", "protected"):
             return word(status.state), reason
         if known.status is not None and known.status.notice == "notice":
@@ -328,10 +338,29 @@ class Observer:
             target = items[0].job if len(items) == 1 else f"{len(items)} jobs"
             rows.append(
                 OperationRow(
-                    run.id, run.kind, target, step, state_word(run.state), run.created_at, run.detail
+                    run.id,
+                    run.kind,
+                    target,
+                    step_words(step),
+                    state_word(run.state),
+                    run.created_at,
+                    run.detail,
                 )
             )
         return tuple(rows)
+
+
+def dead_since(fleet: Fleet, uid: str, epoch: int | None) -> float | None:
+    """When somebody typed that the process of this epoch is dead; None when nobody did."""
+    found = [
+        word.at for word in fleet.ledger.words() if (word.uid, word.kind, word.epoch) == (uid, "dead", epoch)
+    ]
+    return found[-1] if found else None
+
+
+def _saved_since(current: JobCurrent) -> bool:
+    """Whether its newest save is of its own epoch: else it came back from it, and stood still for a time in between."""
+    return current.checkpoint is not None and current.checkpoint.partition(".")[0] == str(current.epoch)
 
 
 def _zombies(status: NodeStatus | None) -> str:

@@ -7,10 +7,13 @@ Built by `console.operations.observe` from nodes, cloud, store and ledger; drawn
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from backends.records.event import Event
 from backends.records.job import JobState
 from backends.records.node import NodeState, NoticeState
+
+Awaited = Literal["node", "controller", "operator", ""]
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,7 @@ class JobRow:
         None  # wall clock at which its process was gone for certain: no work is lost after that
     )
     interval_reason: str = ""  # why the interval is what it is; empty: unknown
+    awaits: Awaited = ""  # in `waiting_capacity`: what the job waits for; empty: unknown
 
 
 @dataclass(frozen=True)

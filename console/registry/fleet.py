@@ -139,6 +139,10 @@ COMMANDS: tuple[Command, ...] = (
         tier=2,
         arguments=(_SOME, TIMEOUT),
         examples=(Example("reprieve fleet uninstall gpu-a", "jobs run on, without protection"),),
+        details=(
+            "A node that holds a frozen older copy (zombie), or does not say whether it does, wants its name typed, or "
+            "--yes --confirm NAME: without its guard nothing keeps that copy still. `jobs stop NAME --zombie-on NODE` ends it."
+        ),
     ),
     Command(
         noun="fleet",

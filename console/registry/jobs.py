@@ -245,12 +245,24 @@ _ACT = (
             Argument(
                 "now", "skip the save: work since the last one is lost (irreversible: tier 3)", kind="flag"
             ),
+            Argument(
+                "zombie-on",
+                "end only the frozen older copy that this node holds; the job runs on where it is (tier 3)",
+                kind="node",
+            ),
             NO_WAIT,
             TIMEOUT,
         ),
         examples=(
             Example("reprieve jobs stop llama-ft", "nothing is lost"),
             Example("reprieve jobs stop llama-ft --now --yes --confirm llama-ft", "without a last save"),
+            Example(
+                "reprieve jobs stop llama-ft --zombie-on gpu-a", "after gpu-a came back with an old copy"
+            ),
+        ),
+        details=(
+            "--zombie-on ends a copy that its guard froze because a newer epoch exists, and nothing else: the guard looks "
+            "into the store once more and refuses where that process is the job itself."
         ),
     ),
     Command(

@@ -190,6 +190,7 @@ class ConsoleApp(Spoken):
             from console.tui.screens.operations import Operations
 
             self.push_screen(Operations(self.desk))
+            self.call_after_refresh(self._tell_guide)
 
     def action_log(self) -> None:
         """What was done from this machine."""
@@ -197,6 +198,7 @@ class ConsoleApp(Spoken):
             from console.tui.screens.log import Log
 
             self.push_screen(Log(self.desk))
+            self.call_after_refresh(self._tell_guide)
 
     def action_settings(self) -> None:
         """How this console is set."""
@@ -204,6 +206,7 @@ class ConsoleApp(Spoken):
             from console.tui.screens.log import Settings
 
             self.push_screen(Settings(self.settings()))
+            self.call_after_refresh(self._tell_guide)
 
     def on_frame_wanted(self, event: Frame.Wanted) -> None:
         """A screen hands over to another."""

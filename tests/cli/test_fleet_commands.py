@@ -65,6 +65,16 @@ def document(result: Result, code: int = 0) -> dict[str, Any]:
     return found
 
 
+def test_the_risk_of_a_silent_source_is_marked(practice: Practice, reprieve: Command) -> None:
+    practice.running_job("train", "n0")
+    practice.running_job("other", "n1")
+    reprieve("jobs", "list")
+    practice.nodes["n0"].partitioned = True
+    rows = {line.split()[0]: line for line in reprieve("jobs", "list")[1].splitlines()}
+    assert " ~" in rows["train"]
+    assert "~" not in rows["other"]
+
+
 def test_jobs_and_nodes_are_listed_with_units_and_null_for_unknown(
     practice: Practice, reprieve: Command
 ) -> None:

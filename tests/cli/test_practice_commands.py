@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from backends.practice.layout import Layout
+from console.cli.commands.practice import _added
 from tests.support.cli import MAIN, ROOT, Ran, clean_environment, reprieve
 from tests.support.practice import processes_naming, wait_until
 
@@ -73,6 +75,17 @@ def test_a_fleet_is_used_broken_and_ended_by_ctrl_c(tmp_path: Path, up: subproce
     assert (gone.code, gone.err) == (
         5, f"error: no practice fleet runs in {place}\nhint: start one with: reprieve practice up\n"
     )  # fmt: skip
+
+
+def test_a_new_host_of_a_bare_fleet_is_for_a_fleet_of_ones_own(tmp_path: Path) -> None:
+    host = {"name": "host-d", "ssh": "root@127.0.0.1:50000", "instance": "i-1", "pool": "practice/a/b/linux"}
+    told = _added(Layout(tmp_path), host)
+    assert told.startswith(
+        "host-d is there, bare; into a fleet of your own: reprieve fleet add host-d --ssh root@127.0.0.1:50000"
+    )
+    assert "--context practice" not in told
+    assert "--provider practice --instance i-1" in told
+    assert not list(tmp_path.rglob("*.toml"))
 
 
 def test_down_ends_it_from_another_terminal(tmp_path: Path, up: subprocess.Popen[str]) -> None:

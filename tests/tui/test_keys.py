@@ -22,6 +22,7 @@ from console.tui.screens.overlays import Help
 from console.tui.screens.planner import Planner
 from console.tui.screens.pools import Pools
 from console.tui.screens.restore import Restore
+from console.tui.widgets.bars import GuideStrip, KeyFooter
 from console.tui.widgets.table import RowTable
 from tests.support.tui_app import Session, running
 from tests.support.tui_fleet import rich_view
@@ -449,10 +450,44 @@ async def test_what_a_demo_waits_for_stands_below_the_guide_and_over_the_help_to
         assert "host-q" not in session.said()
 
 
+LONG = "host-b gets a notice: 12 s. host-c is full (cordoned), so train-b will need a new machine, bare: no guard, no CRIU."
+
+
+@pytest.mark.parametrize(
+    ("size", "key", "title"),
+    [((80, 24), "question_mark", "Help"), ((120, 40), "question_mark", "Help"), ((80, 24), "0", "Operations")],
+)  # fmt: skip
+async def test_a_panel_shows_the_guide_once_and_its_own_keys(
+    size: tuple[int, int], key: str, title: str
+) -> None:
+    async def story() -> AsyncIterator[str]:
+        yield LONG
+
+    moment = "host-b is gone: the controller proves it, then restores train-b on a bare machine, guard and CRIU first"
+    async with running(size=size, guide=story(), awaited=lambda: moment) as session:
+        await session.expect("host-b gets a notice")
+        await session.pass_time(1.0)
+        (strip,) = session.app.screen.query(GuideStrip)
+        assert strip.size.height <= (3 if size[1] < 34 else 6)
+        assert " S save" in session.text().splitlines()[-1]
+        await session.press(key)
+        await session.expect(title)
+        await session.pass_time(1.0)
+        below, panel = session.app.screen_stack[-2:]
+        for part in (GuideStrip, KeyFooter):  # the same lines are covered: none of them is seen twice
+            assert panel.query_one(part).region == below.query_one(part).region
+        last = session.text().splitlines()[-1]
+        assert " S save" not in last, "no key is named that does nothing here"
+        assert "esc back" in last
+        await session.press("escape")
+        assert " S save" in session.text().splitlines()[-1]
+
+
 @pytest.mark.parametrize(("screen", "words"), [
     ("events", "zinc-screen came back on gpu-a from 1.8: 6m 21s lost, restored in 41 s"),
     ("jobs", "whisper-large-distil: a save is 18 minutes late: the store answers slowly"),
     ("fleet", "gpu-d: no SSH answer for 4m 11s; the cloud says running"),
+    ("checkpoints", "fold-9 1.12: pack 3 does not match its digest; saved on gpu-d"),
 ])  # fmt: skip
 async def test_what_a_narrow_table_cuts_off_is_told_below_it(screen: str, words: str) -> None:
     async with running(size=(80, 24), start=screen) as session:

@@ -176,8 +176,12 @@ def _save_failed(mind: Mind, event: SaveFailed, now: float) -> Step:
     mind = replace(
         mind, saving_since=None, failures=mind.failures + 1, retry_at=retry_at, trial_refused=trial
     )
-    text = f"a save failed: {event.reason}; the job runs on"
-    if mind.durable is not None:
+    text = (
+        f"a save was not reported: {event.reason}"
+        if event.behind
+        else f"a save failed: {event.reason}; the job runs on"
+    )
+    if mind.durable is not None and not event.behind:
         text += f" and checkpoint {mind.durable.checkpoint} stands"
     return mind, (Report("save.failed", text, {"reason": event.reason, "failures": mind.failures}),)
 

@@ -162,6 +162,7 @@ class SaveFailed:
 
     reason: str
     engine: bool  # the engine failed, not the store
+    behind: bool = False  # a newer epoch overtook it: the job is frozen next, and that epoch says what counts
 
 
 @dataclass(frozen=True)

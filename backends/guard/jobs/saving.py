@@ -156,9 +156,10 @@ def _give_up(unit: JobUnit, flight: _Flight | None, error: ReprieveError) -> Non
     _clear(flight)
     if flight is not None and unit.hold_number == flight.number:
         unit.do(lambda: _release(unit))
-    unit.take(SaveFailed(error.message, engine=isinstance(error, EngineError)))
+    behind = isinstance(error, FencedError)
+    unit.take(SaveFailed(error.message, engine=isinstance(error, EngineError), behind=behind))
     unit.change(_not_pending)
-    if isinstance(error, FencedError):
+    if behind:
         unit.look_now.set()
 
 

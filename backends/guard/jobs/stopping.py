@@ -8,11 +8,12 @@ from typing import Any
 
 from backends.clock import format_utc
 from backends.engines.port import alive
-from backends.errors import EngineError, FencedError, StillRunningError, UsageError
+from backends.errors import EngineError, FencedError, StillRunningError, UnreachableError, UsageError
 from backends.guard.decide.model import Stopped
 from backends.guard.disk.requests import Task
 from backends.guard.jobs.record import Acknowledged
 from backends.guard.jobs.unit import JobUnit
+from backends.guard.jobs.watching import look
 from backends.records.strict import to_document
 
 SAVE_LIMIT_S = 6 * 3600.0  # the longest a save on request is waited for
@@ -80,8 +81,40 @@ def stop(unit: JobUnit, final_save: bool, task: Task) -> dict[str, Any]:
     return _acknowledge(unit)
 
 
-def _end(unit: JobUnit) -> None:
-    """End the process on the engine thread and see that it is gone."""
+def end_zombie(unit: JobUnit, task: Task) -> dict[str, Any]:
+    """End an older copy that stands still behind a newer epoch, and nothing else.
+
+    Raises:
+        UsageError: it is none, or a newer epoch took this very process up again.
+        UnreachableError: the store cannot be asked whether one did.
+    """
+    if unit.ended:
+        task.begin()
+        return _acknowledge(unit)
+    _check_zombie(unit)
+    if not look(unit):
+        raise UnreachableError(
+            f"job {unit.record.job.name}: the store does not answer, so nobody knows whether a newer epoch goes on with "
+            f"this very process ({unit.silence}); nothing was ended"
+        )
+    _check_zombie(unit)
+    task.begin()
+    task.note(step="ending")
+    _end(unit, zombie=True)
+    return _acknowledge(unit)
+
+
+def _check_zombie(unit: JobUnit) -> None:
+    mind = unit.mind
+    if mind.phase != "running" or mind.frozen != "zombie" or mind.behind is None:
+        raise UsageError(
+            f"job {unit.record.job.name} is no zombie on this node (epoch {mind.epoch}, {unit.status().state}): "
+            f"nothing was ended"
+        )
+
+
+def _end(unit: JobUnit, *, zombie: bool = False) -> None:
+    """End the process on the engine thread and see that it is gone; a `zombie` only while it still is one."""
     process = unit.process
     if process is None:
         return
@@ -89,9 +122,18 @@ def _end(unit: JobUnit) -> None:
 
     def work() -> None:
         try:
-            unit.engine.end(process)
+            if zombie:
+                with (
+                    unit.changed
+                ):  # nothing is decided meanwhile: it cannot be taken up again between look and end
+                    _check_zombie(unit)
+                    unit.engine.end(process)
+                    unit.take(Stopped())
+            else:
+                unit.engine.end(process)
         finally:
-            unit.tools.freezes.leave(unit.record.job.uid)
+            if not zombie or unit.ended:
+                unit.tools.freezes.leave(unit.record.job.uid)
             ended.set()
 
     unit.do(work)

@@ -236,13 +236,24 @@ def install(invocation: Invocation) -> int:
 
 
 def uninstall(invocation: Invocation) -> int:
-    """`fleet uninstall NAME…`: stops the guard and removes what install wrote; jobs run on, unprotected."""
+    """`fleet uninstall NAME…`: stops the guard and removes what install wrote; jobs run on, unprotected.
+
+    Where something stands still there, or that cannot be known, the node's name is to be typed (tier 3).
+    """
+    from console.operations.flows.zombies import without_guard
+
     checked(invocation)
     names = list(invocation.arguments["names"])
     lines = [
         f"{name}: stop the guard and remove everything that install wrote; its jobs run on" for name in names
     ]
-    invocation.confirm(2, lines, names[0] if len(names) == 1 else str(len(names)))
+
+    async def standing(fleet: Fleet) -> list[str]:
+        found = await asyncio.gather(*(without_guard(fleet, fleet.node(name)) for name in names))
+        return [line for each in found for line in each]
+
+    left = on_fleet(invocation, standing)
+    invocation.confirm(3 if left else 2, [*lines, *left], names[0] if len(names) == 1 else str(len(names)))
 
     async def work(fleet: Fleet) -> list[dict[str, Any]]:
         async def one(name: str) -> dict[str, Any]:

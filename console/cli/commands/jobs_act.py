@@ -85,8 +85,14 @@ def rehearse(invocation: Invocation) -> int:
 def stop(invocation: Invocation) -> int:
     """`jobs stop NAME`; `--now` is irreversible."""
     checked(invocation)
-    name = invocation.arguments["name"]
-    if invocation.arguments.get("now"):
+    name, zombie_on = invocation.arguments["name"], invocation.arguments.get("zombie_on")
+    if zombie_on:
+        lines = (
+            f"end the frozen older copy (zombie) of {name} on {zombie_on}; the job itself is not touched",
+            "what that copy did after its last save, and has not saved, is lost with it",
+        )
+        invocation.confirm(3, lines, name)
+    elif invocation.arguments.get("now"):
         invocation.confirm(3, (f"end {name} without a save: work since its last save is lost",), name)
     else:
         invocation.confirm(2, (f"save {name}, then end its process",), name)

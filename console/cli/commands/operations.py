@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from backends.clock import format_utc
 from console.cli.session import on_fleet
 from console.operations.looks.journal import operation
+from console.operations.steps import step_words
 
 if TYPE_CHECKING:
     from console.cli.invocation import Invocation
@@ -61,5 +62,5 @@ def _text(document: dict[str, Any]) -> str:
             words = " ".join(
                 f"{key}={value}" for key, value in step["data"].items() if not isinstance(value, dict)
             )
-            lines.append(f"  {step['at']}  {step['phase']:<9} {step['step']:<10} {words}")
+            lines.append(f"  {step['at']}  {step['phase']:<9} {step_words(step['step'])}  {words}".rstrip())
     return "\n".join(lines)

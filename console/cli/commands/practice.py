@@ -97,9 +97,7 @@ def heal(invocation: Invocation) -> int:
 
 
 def add(invocation: Invocation) -> int:
-    """One more bare host, with a node record."""
-    from backends.inventory.save import add_node
-
+    """One more bare host, with a node record where the fleet has records."""
     layout, client = Layout(default_directory()), _client()
     fields = {"token": secrets.token_hex(8)}
     if invocation.arguments["pool"]:
@@ -117,12 +115,22 @@ def add(invocation: Invocation) -> int:
     if answer["state"] == "failed":
         raise ReprieveError(f"no practice host: {answer['reason']}")
     host = answer["host"]
+    return _told(invocation, host, _added(layout, host))
+
+
+def _added(layout: Layout, host: dict[str, Any]) -> str:
+    """What to do with a new host; a record is written only into a fleet that has records: one of `up --bare` has none."""
+    from backends.inventory.save import add_node
+
+    name = host["name"]
+    if not any((layout.fleet / "nodes").glob("*.toml")):
+        how = (
+            f"fleet add {name} --ssh {host['ssh']} --identity-file {layout.identity} --provider practice "
+            f"--instance {host['instance']}"
+        )
+        return f"{name} is there, bare; into a fleet of your own: reprieve {how}"
     add_node(layout.fleet, node_of(host, layout.identity), replace=True)
-    return _told(
-        invocation,
-        host,
-        f"{host['name']} is there, bare: reprieve --context practice fleet install {host['name']}",
-    )
+    return f"{name} is there, bare: reprieve --context practice fleet install {name}"
 
 
 def _client() -> PracticeClient:

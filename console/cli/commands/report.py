@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from console.cli.invocation import Invocation
 
 
+BY_HAND = ("operator", "batch")  # a provider's word makes it `reclaim`, which tells the end
+APART_S = 30.0  # a running job is seen at least this often by a console or controller that looks
+
+
 def run(invocation: Invocation) -> int:
     """`report [--job] [--since] [--discount]`."""
     arguments, context = invocation.arguments, invocation.context
@@ -49,7 +53,7 @@ def text(document: dict[str, Any]) -> str:
         rows.append(
             (
                 each["at"][:19].replace("T", " "), each["job"], each["from_node"] or "–", each["to_node"] or "–", notice,
-                duration(each["lost_work_s"]), duration(each["restore_s"]), duration(each["wait_s"]),
+                lost(each), duration(each["restore_s"]), duration(each["wait_s"]),
                 each["from_checkpoint"] or "–", each["cause"],
             )
         )  # fmt: skip
@@ -60,6 +64,14 @@ def text(document: dict[str, Any]) -> str:
     if len(rows) == 1:
         lines = ["no reclaim is on record"]
     return "\n".join([*lines, "", *_totals(document)])
+
+
+def lost(each: dict[str, Any]) -> str:
+    """Lost work of one loss; where a person restored it and nothing told the end, from the last sign of life on."""
+    most, least = each["lost_work_s"], each["lost_work_at_least_s"]
+    if each["cause"] not in BY_HAND or None in (most, least) or most - least <= APART_S:
+        return duration(most)
+    return f"{duration(least)} to {duration(most)}"
 
 
 def _totals(document: dict[str, Any]) -> list[str]:

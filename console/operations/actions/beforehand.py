@@ -25,6 +25,8 @@ def check(fleet: Fleet, words: str, arguments: Arguments) -> None:
     elif noun == "jobs":
         job = fleet.job(arguments["name"])
         check_place(fleet, arguments.get("to"))
+        if arguments.get("zombie_on"):
+            fleet.node(arguments["zombie_on"])
         if words == "jobs set":
             changed(job, list(arguments["changes"]))
     elif noun == "fleet":

@@ -27,6 +27,7 @@ from console.operations.flows import protect as protecting
 from console.operations.flows import rehearse as rehearsing
 from console.operations.flows import restore as restoring
 from console.operations.flows import save as saving
+from console.operations.flows import zombies
 from console.operations.flows.lending import take_record
 from planner.quantities import format_duration
 
@@ -132,10 +133,7 @@ async def _typed_word(fleet: Fleet, job: Job, word: str | None) -> None:
 def _restored(run_id: str, result: restoring.Restored) -> Outcome:
     document = {"schema": "reprieve/restore/v1", "run": run_id, **dataclasses.asdict(result)}
     document["notes"] = list(result.notes)
-    lost = "unknown" if result.lost_work_s is None else format_duration(result.lost_work_s)
-    message = (
-        f"{result.job} runs on {result.node} from {result.checkpoint}, epoch {result.epoch}; lost work {lost}"
-    )
+    message = f"{result.job} runs on {result.node} from {result.checkpoint}, epoch {result.epoch}; lost work {result.lost}"
     return Outcome(message, document)
 
 
@@ -177,8 +175,10 @@ async def rehearse(fleet: Fleet, arguments: Arguments, on_step: OnStep) -> Outco
 
 
 async def stop(fleet: Fleet, arguments: Arguments, on_step: OnStep) -> Outcome:
-    """`jobs stop NAME [--now]`."""
+    """`jobs stop NAME [--now]`, and `--zombie-on NODE` for a frozen older copy."""
     job = fleet.job(arguments["name"])
+    if arguments.get("zombie_on"):
+        return await _end_zombie(fleet, job, arguments["zombie_on"], on_step)
     final = not arguments.get("now")
     run_id, result = await _journalled(
         fleet,
@@ -191,6 +191,15 @@ async def stop(fleet: Fleet, arguments: Arguments, on_step: OnStep) -> Outcome:
     document: dict[str, Any] = {"schema": "reprieve/stop/v1", "job": job.name, "run": run_id, **result}
     saved = f" after save {result['checkpoint']}" if result["checkpoint"] else ", without a last save"
     return Outcome(f"{job.name} was stopped on {result['node']}{saved}", document)
+
+
+async def _end_zombie(fleet: Fleet, job: Job, node: str, on_step: OnStep) -> Outcome:
+    run_id, result = await _journalled(
+        fleet, "zombie", job, lambda run, item: zombies.end(fleet, job, node, run, item, on_step)
+    )
+    document = {"schema": "reprieve/zombie/v1", "job": job.name, "run": run_id, **result}
+    message = f"the older copy of {job.name} on {node} (epoch {result['epoch']}) was ended; the job itself is untouched"
+    return Outcome(message, document)
 
 
 async def _begin(

@@ -28,7 +28,7 @@ class Costs:
 def measure(fleet: Fleet, book: Notebook, named: dict[str, Any] | None) -> Costs:
     """The costs of the restore in `book`, whose continues was `named`; the first answer is kept for good.
 
-    The freeze instant is by the old node's wall clock and is corrected by that node's last measured offset.
+    The freeze instant is by the old node's wall clock and is corrected by that node's measured offset (`frozen_at`).
     """
     done = book.first("result")
     if done is not None:
@@ -36,16 +36,11 @@ def measure(fleet: Fleet, book: Notebook, named: dict[str, Any] | None) -> Costs
     if named is None:
         return Costs()
     begin = book.first("begin")
-    frozen = named.get("frozen_at")
-    offset = named.get("clock_offset_s")
-    if offset is None:
-        seen = fleet.ledger.nodes().get(named.get("made_on") or "")
-        offset = 0.0 if seen is None or seen.clock_offset_s is None else seen.clock_offset_s
-
+    frozen = frozen_at(fleet, named)
     wait_s = 0.0 if begin is None else float(begin.data.get("no_node_s", 0.0))
 
     def since(moment: float | None) -> float | None:
-        return None if moment is None or frozen is None else max(0.0, moment - (frozen - offset))
+        return None if moment is None or frozen is None else max(0.0, moment - frozen)
 
     return Costs(
         lost_work_s=since(dead_at(book)),
@@ -56,6 +51,15 @@ def measure(fleet: Fleet, book: Notebook, named: dict[str, Any] | None) -> Costs
         gap_s=since(fleet.clock.wall()),
         wait_s=None if begin is None else wait_s,
     )
+
+
+def frozen_at(fleet: Fleet, named: dict[str, Any]) -> float | None:
+    """The freeze instant of the checkpoint that a continues names, by our clock; None: unknown."""
+    frozen, offset = named.get("frozen_at"), named.get("clock_offset_s")
+    if offset is None:
+        seen = fleet.ledger.nodes().get(named.get("made_on") or "")
+        offset = 0.0 if seen is None or seen.clock_offset_s is None else seen.clock_offset_s
+    return None if frozen is None else float(frozen) - float(offset)
 
 
 def dead_at(book: Notebook) -> float | None:

@@ -9,7 +9,6 @@ from typing import Any, Literal
 from backends.clock import format_utc
 from backends.clouds.port import InstanceState
 from backends.errors import CredentialsError, DamagedError, NotInstalledError, ReprieveError, UnreachableError
-from backends.ledger.records import Word
 from backends.records.job import Job
 from backends.records.node import Node
 from backends.records.status import JobStatus, NodeStatus
@@ -105,19 +104,25 @@ async def ask_node(
 
 
 def kept_word(fleet: Fleet, job: Job, epoch: int) -> Proof | None:
-    """What the ledger keeps about the end of `epoch`: a guard's acknowledged stop, or the operator's typed word."""
-    words: list[Word] = fleet.ledger.words()
-    for word in reversed(words):
-        if word.uid != job.uid or word.epoch != epoch:
-            continue
-        if word.kind == "stopped":
-            return Proof(
-                "stopped", f"{word.who} confirmed the stop of epoch {epoch}", word.who, format_utc(word.at)
-            )
-        if word.kind == "dead":
-            detail = f"{word.who} typed that the old process of {job.name} is dead"
-            return Proof("word", detail, f"operator {word.who}", fleet.now_text())
-    return None
+    """What the ledger keeps about the end of `epoch`: a guard's acknowledged stop, or the operator's typed word.
+
+    Of several typed words the first counts that nothing has spoken against since: the process was seen running before it.
+    """
+    words = [word for word in fleet.ledger.words() if (word.uid, word.epoch) == (job.uid, epoch)]
+    newest = words[-1] if words else None
+    if newest is None or newest.kind not in ("stopped", "dead"):
+        return None
+    if newest.kind == "stopped":
+        return Proof(
+            "stopped", f"{newest.who} confirmed the stop of epoch {epoch}", newest.who, format_utc(newest.at)
+        )
+    current = fleet.ledger.jobs().get(job.uid)
+    seen = None if current is None or current.epoch != epoch else current.running_at
+    first = next(
+        (word for word in words if word.kind == "dead" and (seen is None or word.at >= seen)), newest
+    )
+    detail = f"{first.who} typed that the old process of {job.name} is dead"
+    return Proof("word", detail, f"operator {first.who}", format_utc(first.at))
 
 
 async def gather(fleet: Fleet, job: Job, failed: dict[int, str] | None = None) -> Evidence:

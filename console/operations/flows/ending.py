@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from backends.errors import ReprieveError
 from backends.ledger.records import JobCurrent, Reclaim
-from console.operations.common.costs import Costs, measure
+from console.operations.common.costs import Costs, frozen_at, measure
 from console.operations.common.witness import Evidence
 from console.operations.decide.restore import Step
 from console.operations.flows.attempt import Attempt
@@ -21,7 +21,8 @@ class Ending(Attempt):
         running, status = evidence.running, evidence.status
         if running is None or status is None:
             raise ReprieveError(f"job {self.job.name}: its guard gave no status")
-        costs = measure(self.fleet, self.book, self.named.get(running.nonce or ""))
+        named = self.named.get(running.nonce or "")
+        costs = measure(self.fleet, self.book, named)
         result = Restored(
             "restored" if step.name == "done" else "already_restored",
             self.job.name,
@@ -36,6 +37,8 @@ class Ending(Attempt):
             costs.gap_s,
             len(self.failed),
             tuple(self.notes),
+            costs.least_lost_s,
+            self.proof_kind() == "word",
         )
         if self.book.first("result") is None:
             self.book.observe("result", **asdict(costs))
@@ -51,7 +54,7 @@ class Ending(Attempt):
                 result.epoch,
                 status.state,
                 result.checkpoint,
-                None,
+                None if named is None else frozen_at(self.fleet, named),
                 now,
                 now,
             )
@@ -66,10 +69,14 @@ class Ending(Attempt):
         data = {"by": self.fleet.who, "seconds": 0.0, "how": result.node}
         await self.fleet.blocking(self.truth.mark, self.job.uid, result.checkpoint, "rehearsed", data)
 
+    def proof_kind(self) -> str:
+        """What proved the old process gone at the first claim; empty without one."""
+        claims = self.book.intended("claim")
+        return str(claims[0]["proof"]["kind"]) if claims else ""
+
     def cause(self) -> str:
         """Why the job had to come back: a machine that its provider took is a reclaim, whoever asked for the restore."""
-        claims = self.book.intended("claim")
-        taken = bool(claims) and claims[0]["proof"]["kind"] == "cloud"
+        taken = self.proof_kind() == "cloud"
         return "reclaim" if taken and self.wish.cause in ("operator", "batch") else self.wish.cause
 
     def keep(self, result: Restored, costs: Costs) -> None:
@@ -99,6 +106,8 @@ class Ending(Attempt):
             )
         )
         text = f"{result.job} came back on {result.node} from {result.checkpoint}"
+        if result.by_word:
+            text += f"; lost work {result.lost}"
         self.fleet.tell(
             "restore.done",
             text,

@@ -233,8 +233,8 @@ class Looking:
                 ages.append(0.0)
         return [age for age in ages if age < ZOMBIE_WINDOW_S]
 
-    def alert(self, subject: str, text: str) -> None:
-        """Tell once, and keep it in the history."""
+    def alert(self, subject: str, text: str, awaits: str = "operator") -> None:
+        """Tell once, and keep it in the history with what a job `awaits` now: a person, or a `node`."""
         said = (subject, re.sub(r"[0-9]+", "#", text))  # a count that goes up or down is no news
         if said in self.alerts:
             return
@@ -243,7 +243,7 @@ class Looking:
         node = subject if subject in self.fleet.records.nodes() else None
         self.say(f"ALERT {text}", "alert", "watch.alert", node=node, job=job)
         if not self.dry_run:
-            self.fleet.tell("watch.alert", text, node=node, job=job)
+            self.fleet.tell("watch.alert", text, node=node, job=job, data={"awaits": awaits})
 
     def say(
         self,

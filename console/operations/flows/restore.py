@@ -24,7 +24,8 @@ async def restore(fleet: Fleet, wish: RestoreWish, run: str, item: str, on_step:
     """Bring `wish.job` back once and return where it lives.
 
     lost_work_s counts from the freeze instant of the checkpoint used to the moment when death was proven (the provider's
-    answer, the guard's acknowledgement, the word): at or after the true end, so never below the truth. wait_s is the time
+    answer, the guard's acknowledgement, the first typed word that stands): at or after the true end, so never below the truth;
+    after a word alone lost_work_at_least_s, to the last sign of life, is told beside it. wait_s is the time
     in which no node was ready to take the job, 0 when one was at once; restore_s is all the rest from the detection of the
     loss to proof of life: choosing, verifying, claiming, fetching, failed tries and interruptions of this program included.
 

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from backends.clock import parse_utc
-from backends.errors import ReprieveError, StoreError, UnreachableError
+from backends.errors import IncompatibleError, ReprieveError, StoreError, UnreachableError
 from backends.ledger.records import Reclaim
 from backends.records.job import Job
 from backends.records.node import Node
@@ -147,7 +147,8 @@ class Watch(Looking):
                 now = self.fleet.clock.wall()
                 request = request_for(self.fleet, job, lost, now - self.lost_at.get(job.node, now))
             if isinstance(request, str):
-                self.alert(job.uid, f"job {job.name} waits for capacity: {action.reason}; {request}")
+                text = f"job {job.name} waits for capacity: {action.reason}; {request}"
+                self.alert(job.uid, text, "node")
                 return
             wanted = request
             if lost is not None:
@@ -269,7 +270,8 @@ class Watch(Looking):
         trouble.not_before = self.fleet.clock.monotonic() + back_off_s(trouble.failures)
         self.fleet.ledger.close_item(run, "1", runs.item_state_of(error), error.message, {})
         runs.close(self.fleet, run)
-        self.alert(job.uid, f"job {job.name} was not restored: {error.message}")
+        awaits = "node" if isinstance(error, IncompatibleError) else "controller"  # it tries again by itself
+        self.alert(job.uid, f"job {job.name} was not restored: {error.message}", awaits)
         lost, at = str(arguments.get("lost")), arguments.get("detected_at")
         node, noticed = self.fleet.records.nodes().get(lost), arguments.get("notice")
         if not isinstance(at, (int, float)):

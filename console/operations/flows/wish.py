@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 
 from backends.records.job import Job
 from console.operations.common.candidates import Hearing
+from planner.quantities import format_duration
+
+CLOSE_S = 2.0  # bounds this close are one figure
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,23 @@ class Restored:
     )
     failed_tries: int = 0
     notes: tuple[str, ...] = ()
+    lost_work_at_least_s: float | None = None  # to the last moment the old process was seen running
+    by_word: bool = (
+        False  # death was typed, not proven: lost_work_s counts to that word, the end may have been before
+    )
+
+    @property
+    def lost(self) -> str:
+        """The lost work in words; a range where only a typed word says when the process was gone."""
+        if self.lost_work_s is None:
+            return "unknown"
+        most, least = self.lost_work_s, self.lost_work_at_least_s
+        if not self.by_word or least is None or most - least <= CLOSE_S:
+            return format_duration(most)
+        return (
+            f"{format_duration(round(least, 1))} to {format_duration(round(most, 1))} (from its last sign of life to the typed "
+            f"word: nothing tells when its process ended)"
+        )
 
 
 OnStep = Callable[[str], None]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from console.operations.steps import step_words
 from console.operations.view import FleetView, JobRow
 from console.tui.looks import Looked
 from console.tui.model import text, words
@@ -151,7 +152,9 @@ def _journal(journal: Looked, monotonic: float) -> tuple[Line, ...]:
         steps = item.get("steps")
         for step in steps if isinstance(steps, list) else ():
             at = text.time_of_day(text.seconds_of(str(step.get("at"))))
-            lines.append((at, (Cell(f"{step.get('phase')} ", "muted"), Cell(str(step.get("step"))))))
+            lines.append(
+                (at, (Cell(f"{step.get('phase')} ", "muted"), Cell(step_words(str(step.get("step"))))))
+            )
     return tuple(lines) or (("", (Cell("no steps", "muted"),)),)
 
 

@@ -34,6 +34,8 @@ def plain(value: str | None, tone: Tone = "plain") -> Cell:
 def job_state(job: JobRow) -> Cell:
     """The job's state as glyph, word and tone."""
     word = words.of(words.JOB, job.state)
+    if job.state == "waiting_capacity":
+        word = words.AWAITED.get(job.awaits, word)
     return Cell(str(word), word.tone)
 
 

@@ -16,6 +16,7 @@ _LIMITS = {
     "advisor": (3 * 86400.0, 14 * 86400.0),
 }
 _USUAL = (15.0, 60.0)
+LIVES = 6  # priority of a live controller's name and age: the first to be shortened
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def _controller(view: FleetView, now: float) -> list[tuple[int, Cell]]:
     if view.no_controller_since is not None:
         return [(0, Cell(f"NO CONTROLLER since {text.time_of_day(view.no_controller_since, now)}", "alarm"))]
     if view.controller is not None:
-        return [(6, Cell(f"controller {_shorten(view.controller, 28)}", "muted"))]
+        return [(LIVES, Cell(f"controller {_shorten(view.controller, 28)}", "muted"))]
     return [(0, Cell("NO CONTROLLER", "alarm"))]
 
 
@@ -89,7 +90,10 @@ def fit(parts: list[tuple[int, Cell]], width: int, gap: int = 2) -> list[Cell]:
         if worst == 0:
             break
         last = max(index for index, (priority, _) in enumerate(kept) if priority == worst)
-        del kept[last]
+        if worst == LIVES:  # whether a controller lives is always said, by name only where there is room
+            kept[last] = (0, Cell("controller", kept[last][1].tone))
+        else:
+            del kept[last]
     return [cell for _, cell in kept]
 
 

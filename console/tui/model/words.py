@@ -45,6 +45,13 @@ JOB: dict[str, Word] = {
     "ended_unknown": Word("¿", "ended, why?", "bad"),
 }
 
+# `waiting_capacity` by what is awaited: no machine, or only whoever restores it.
+AWAITED: dict[str, Word] = {
+    "node": Word("⋯", "waits: node", "warn"),
+    "controller": Word("⋯", "waits: watch", "warn"),
+    "operator": Word("⋯", "waits: you", "bad"),
+}
+
 NODE: dict[str, Word] = {
     "ok": Word("●", "ok", "ok"),
     "late": Word("◑", "late", "warn"),

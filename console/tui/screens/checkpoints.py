@@ -49,6 +49,14 @@ class Checkpoints(LookedBoard[CheckpointRow]):
         """Job and number."""
         return f"{record.job}/{record.checkpoint}"
 
+    def caption(self, record: CheckpointRow, now: float) -> str:
+        """Why it cannot be used, or where it has run: the columns that a narrow terminal leaves out."""
+        del now
+        told = [record.reason] if record.reason else []
+        told += [f"has run on {record.rehearsed_on}"] if record.rehearsed_on else []
+        told += [f"saved on {record.node}"] if record.node else []
+        return f"{record.job} {record.checkpoint}: {'; '.join(told)}" if told else ""
+
     def summary(self, view: FleetView) -> str:
         """How many there are, how many were tried."""
         del view

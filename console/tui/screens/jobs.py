@@ -151,6 +151,8 @@ class Jobs(Board[JobRow]):
             if not asked.asking:
                 break
             await asyncio.sleep(0.1)
+        if self.app.screen is not self:  # gone elsewhere meanwhile: nothing is asked over another screen
+            return
         offers = intervals.offers(job, asked)
         choices = [Choice(offer.words, offer.note) for offer in offers]
 

@@ -16,6 +16,7 @@ from console.tui.asked.operations import OperationLine
 from console.tui.desk import Desk
 from console.tui.screens.dialog import Confirm
 from console.tui.screens.live import Live
+from console.tui.widgets.bars import Under
 from console.tui.widgets.detail import DetailPane
 from console.tui.widgets.table import RowTable
 
@@ -43,6 +44,7 @@ class Operations(Live, ModalScreen[None]):
             box.border_subtitle = Content("X cancels one of this console · esc closes")
             yield self.table
             yield DetailPane(id="steps")
+        yield Under()
 
     def on_mount(self) -> None:
         """First picture, once the panel has its size."""

@@ -16,7 +16,7 @@ from console.tui.model import words
 from console.tui.model.cells import Cell
 from console.tui.model.command_line import ACTIONS, LOCAL
 from console.tui.model.detail import Line, Section
-from console.tui.widgets.bars import GuideStrip
+from console.tui.widgets.bars import Under
 from console.tui.widgets.facts import Facts
 
 
@@ -39,7 +39,7 @@ class Panel(ModalScreen[None]):
             box.border_title = Content(self.TITLE_TEXT)
             box.border_subtitle = Content("esc closes")
             yield Facts(self.sections(), columns=self.COLUMNS)
-        yield GuideStrip()  # what is told below must not be hidden by the panel
+        yield Under()
 
     def sections(self) -> list[Section]:
         """What the panel shows."""

@@ -8,8 +8,9 @@ from typing import ClassVar
 from rich.cells import cell_len
 from rich.segment import Segment
 from textual import events
-from textual.app import RenderResult
+from textual.app import ComposeResult, RenderResult
 from textual.binding import Binding
+from textual.containers import Vertical
 from textual.content import Content
 from textual.strip import Strip
 from textual.widget import Widget
@@ -138,10 +139,10 @@ class KeyFooter(Widget):
                 self.app.simulate_key(key)
 
 
-class GuideStrip(Static):
+class GuideStrip(Vertical):
     """One sentence that guides through a demo, and below it what happens at this moment.
 
-    It never takes the focus and can be sent away.
+    It never takes the focus and can be sent away. In low terminals the moment is one line, cut at its end.
     """
 
     DEFAULT_CSS = """
@@ -154,21 +155,52 @@ class GuideStrip(Static):
         border-left: thick $tone-accent;
         display: none;
         &.-shown { display: block; }
+        & > .moment { display: none; }
+        & > .moment.-shown { display: block; }
+    }
+    .-normal GuideStrip, .-short GuideStrip {
+        max-height: 3;
+        & > .told { max-height: 2; }
+        & > .moment { height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
     }
     """
 
     def __init__(self) -> None:
-        super().__init__("", markup=False)
+        super().__init__()
         self._said: tuple[str | None, str] = (None, "")
+
+    def compose(self) -> ComposeResult:
+        """The sentence, and the moment."""
+        yield Static("", markup=False, classes="told")
+        yield Static("", markup=False, classes="moment")
 
     def say(self, sentence: str | None, meanwhile: str = "") -> None:
         """Show a sentence and what happens meanwhile; None or an empty sentence hides the strip."""
-        if (sentence, meanwhile) == self._said:  # new words lay out the whole screen
-            return
-        self._said = (sentence, meanwhile)
         self.set_class(bool(sentence), "-shown")
-        below = f"\n{meanwhile}" if meanwhile else ""
-        self.update(Content(f"{sentence}   (.\u00a0hides\u00a0this){below}" if sentence else ""))
+        if (sentence, meanwhile) == self._said or not self.is_mounted or not self._nodes:
+            return  # new words lay out the whole screen
+        self._said = (sentence, meanwhile)
+        told, moment = self.query_one(".told", Static), self.query_one(".moment", Static)
+        told.update(Content(f"{sentence}   (.\u00a0hides\u00a0this)" if sentence else ""))
+        moment.set_class(bool(meanwhile), "-shown")
+        moment.update(Content(meanwhile))
+
+
+class Under(Vertical):
+    """What stands below a panel: the guide's strip, which the panel must not hide, and the panel's own keys.
+
+    It lies exactly over the strip and the keys of the screen below, so that nothing of them is seen twice or seems to work.
+    """
+
+    DEFAULT_CSS = """
+    Under { dock: bottom; height: auto; width: 100%; }
+    .-flat Under { display: none; }
+    """
+
+    def compose(self) -> ComposeResult:
+        """Strip and keys."""
+        yield GuideStrip()
+        yield KeyFooter()
 
 
 class Quiet(Widget):

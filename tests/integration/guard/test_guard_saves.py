@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from backends.engines.port import process_of
 from backends.errors import DamagedError
 from backends.ids import new_nonce
 from backends.store.sealing import JobKey, check_escrow
@@ -119,6 +120,22 @@ def test_a_newer_claim_freezes_a_zombie_and_the_word_thaws_it(make_node: Make, f
     node.call("thaw", job="count", word="count")
     wait_for("it runs by the operator's word", lambda: not stopped(pid))
     assert node.state() == "unprotected"
+
+
+def test_only_a_zombie_is_ended_as_one(make_node: Make, fleet: Fleet) -> None:
+    node = make_node()
+    pid = start(node, fleet)
+    wait_for("the first save", node.checkpoint)
+    with pytest.raises(RefusedError, match=r"no zombie on this node \(epoch 1, .*nothing was ended"):
+        node.call("stop", request=request(), job="count", final_save=False, zombie=True, wait_s=5)
+    assert node.job()["pid"] == pid
+    fleet.next_epoch("another-guard", str(node.checkpoint()))
+    wait_for("the zombie stands still", lambda: node.state() == "zombie" and stopped(pid))
+    answer = node.call("stop", request=request(), job="count", final_save=False, zombie=True, wait_s=20)
+    assert (answer["state"], answer["acknowledged"]["epoch"]) == ("stopped", 1)
+    assert node.state() == "stopped"
+    assert process_of(pid) is None
+    assert not list(node.layout.frozen.iterdir())
 
 
 def test_a_newer_epoch_for_this_guard_lets_it_go_on(make_node: Make, fleet: Fleet) -> None:

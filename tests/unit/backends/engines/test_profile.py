@@ -143,6 +143,18 @@ def test_sockets(one: Socket, answer: str, text: str) -> None:
         assert found.restart_line == "setsid -f python train.py --name 'a b' </dev/null >job.log 2>&1"
 
 
+def test_an_attached_tmux_wants_a_detach_and_no_restart() -> None:
+    attached = Socket(1, "unix", connected=True, outside_peer=True)
+    found = verdict(member(name="tmux: server"), sockets=(attached,))
+    assert found.answer == "needs_restart"
+    assert "detach every client" in found.reasons[0]
+    assert found.restart_line is None
+    io_uring = held(5, "anonymous", "anon_inode:[io_uring]")
+    both = verdict(member(io_uring, name="tmux: server"), sockets=(attached,))
+    assert both.restart_line is not None, "something else wants a restart all the same"
+    assert verdict(member(name="tmux: server")).answer == "ok"
+
+
 def test_a_job_of_another_user_needs_a_right() -> None:
     tree = Tree((member(uid=1000),))
     said = {

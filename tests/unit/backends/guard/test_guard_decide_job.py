@@ -93,6 +93,15 @@ def test_a_failed_save_is_tried_again_later_and_the_older_one_stands() -> None:
     assert saves(step(failed, Tick(), 267.0)[1]) == ["interval"]
 
 
+def test_an_overtaken_save_is_not_said_to_leave_the_job_running() -> None:
+    busy, _ = step(SAVED, Tick(), 260.0)
+    _, decisions = step(
+        busy, SaveFailed("checkpoint 1.2 counts all the same", engine=False, behind=True), 262.0
+    )
+    told = [decision.text for decision in decisions if isinstance(decision, Report)]
+    assert told == ["a save was not reported: checkpoint 1.2 counts all the same"]
+
+
 def test_retries_back_off_up_to_the_interval() -> None:
     now, current, waits = 260.0, SAVED, []
     for _ in range(8):

@@ -18,7 +18,9 @@ from backends.store.commit import Committed
 from backends.store.fetch import CheckpointReader, fetch
 from backends.store.files import FileStore
 from backends.store.format import packs
+from backends.store.lineage import read_lineage
 from backends.store.sealing import JobKey
+from backends.store.takeover import claim_next, settle
 from tests.support.store import UID, Bench, make_save, pagemap_image
 
 ONE = CheckpointId(1, 1)
@@ -229,6 +231,52 @@ def test_a_newer_epoch_fences_before_and_after_the_manifest(bench: Bench, tmp_pa
     assert not any(op == "create" for op, _ in store.calls[calls:])
     with pytest.raises(FencedError):
         bench.committer().recover(0)
+
+
+@pytest.mark.parametrize(
+    ("goes_on_from", "told"),
+    [("1.2", "checkpoint 1.2 counts all the same"), ("1.1", "checkpoint 1.2 does not count"), (None, "for that epoch to say")],
+)  # fmt: skip
+def test_an_overtaken_save_is_told_what_became_of_it(
+    bench: Bench, tmp_path: Path, goes_on_from: str | None, told: str
+) -> None:
+    """The takeover that falls between the manifest and the look may go on from this very save."""
+    bench.save(tmp_path, 1)
+    real = MemoryStore.create
+    store = memory(bench)
+
+    def racing(key: str, data: object) -> int:
+        ours = key.endswith("1.2/manifest.json")
+        if ours and goes_on_from == "1.1":
+            overtaken()
+        size = real(store, key, data)  # type: ignore[arg-type]  # passed on
+        if ours and goes_on_from != "1.1":
+            overtaken()
+        return size
+
+    def overtaken() -> None:
+        store.create = lambda key, data: real(store, key, data)  # type: ignore[method-assign]  # undone for the taker
+        if goes_on_from is None:
+            taker = bench.taker()
+            settle(taker)
+            claim_next(taker, bench.proof())
+        else:
+            assert bench.take_over().checkpoint == goes_on_from
+
+    store.create = racing  # type: ignore[method-assign]  # the takeover falls beside the manifest
+    with pytest.raises(FencedError, match=told):
+        bench.save(tmp_path, 2)
+
+
+def test_the_fate_of_a_save_needs_no_older_epochs(bench: Bench, tmp_path: Path) -> None:
+    bench.save(tmp_path, 1)
+    bench.take_over()
+    bench.save(tmp_path, 1, epoch=2)
+    bench.take_over("node-c", "guard-c")
+    found = read_lineage(bench.store, UID, bench.fleet.verify_key, since=2)
+    assert found.fate(CheckpointId(2, 1)) == "counts"
+    assert found.fate(CheckpointId(2, 2)) == "orphan"
+    assert found.fate(CheckpointId(3, 1)) == "open"
 
 
 def test_a_planted_claim_freezes_nothing_and_is_reported(bench: Bench, tmp_path: Path) -> None:

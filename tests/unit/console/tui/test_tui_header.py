@@ -70,3 +70,11 @@ def test_never_seen_a_controller() -> None:
 def test_more_room_never_shows_less(width: int) -> None:
     state = header.Header(rich_view(), NOON, failure="x")
     assert len(words(state, width)) <= len(words(state, width + 10))
+
+
+@pytest.mark.parametrize("width", [20, 50, 60, 68, 80, 120])
+def test_whether_a_controller_lives_is_said_at_every_width_while_a_restore_runs(width: int) -> None:
+    """At 80 columns a running operation pushed the controller out, and nothing stood in its place."""
+    text = words(header.Header(settled_view(), NOON, operations=1, failure="no route to the node"), width)
+    assert "controller" in text
+    assert "NO CONTROLLER" not in text

@@ -24,6 +24,7 @@ from backends.records.job import Job
 from console.operations.common import runs
 from console.operations.fleet import Fleet
 from console.operations.flows.restore import Restored, RestoreWish, restore
+from console.operations.polling import Poller
 from tests.support.operations import Crash, Practice
 
 
@@ -37,6 +38,18 @@ def one(fleet: Fleet, wish: RestoreWish, run_id: str | None = None) -> Restored:
     clock = fleet.clock
     assert isinstance(clock, FakeClock)
     return run(clock, main())
+
+
+def seen_running(fleet: Fleet) -> None:
+    """A console looks at the fleet once, and keeps what it saw."""
+
+    async def main() -> None:
+        poller = Poller(fleet)
+        await poller.look()
+        await poller.close()
+
+    assert isinstance(fleet.clock, FakeClock)
+    run(fleet.clock, main())
 
 
 @pytest.fixture(params=["memory", "store"])
@@ -123,6 +136,42 @@ def test_a_job_that_runs_is_not_restored_beside_itself(practice: Practice) -> No
     job = practice.running_job("train", "n0")
     with pytest.raises(NoProofError, match="still runs on n0"):
         one(practice.fleet(), RestoreWish(job))
+
+
+def test_after_a_typed_word_the_loss_is_told_from_the_last_sign_of_life_to_that_word(
+    practice: Practice,
+) -> None:
+    job = practice.running_job("train", "n0")
+    fleet = practice.fleet()
+    practice.clock.advance(10)
+    seen_running(fleet)
+    practice.nodes["n0"].partitioned = True
+    practice.clock.advance(290)
+    fleet.ledger.add_word(Word(practice.clock.wall(), "root", "dead", "train", job.uid, 1))
+    practice.clock.advance(3600)  # nobody had a node meanwhile, and the word is typed again
+    fleet.ledger.add_word(Word(practice.clock.wall(), "root", "dead", "train", job.uid, 1))
+    result = one(fleet, RestoreWish(job))
+    assert result.lost_work_s == pytest.approx(300, abs=3), (
+        "to the first word that stands, not to this moment"
+    )
+    assert result.lost_work_at_least_s == pytest.approx(10, abs=3)
+    assert "to the typed word" in result.lost
+    news = [event.text for _, event in fleet.ledger.events() if event.kind == "restore.done"]
+    assert "lost work 10" in news[0]
+
+
+def test_a_word_that_the_process_outlived_does_not_date_its_end(practice: Practice) -> None:
+    job = practice.running_job("train", "n0")
+    fleet = practice.fleet()
+    fleet.ledger.add_word(Word(practice.clock.wall(), "root", "dead", "train", job.uid, 1))
+    practice.clock.advance(100)
+    seen_running(fleet)
+    practice.nodes["n0"].partitioned = True
+    practice.clock.advance(50)
+    fleet.ledger.add_word(Word(practice.clock.wall(), "root", "dead", "train", job.uid, 1))
+    result = one(fleet, RestoreWish(job))
+    assert result.lost_work_s is not None
+    assert result.lost_work_s >= 150
 
 
 def test_the_word_counts_in_silence_but_not_against_a_running_guard(practice: Practice) -> None:

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 
 import pytest
 
-from backends.errors import NotFoundError
+from backends.errors import IncompatibleError, NotFoundError
 from backends.fakes.clock import run
+from backends.ledger.records import Word
+from console import operations
 from console.operations import api
+from console.operations.common import runs
 from console.operations.observe import Observer
+from console.operations.steps import step_words
 from console.operations.view import FleetView, JobRow, risk_now
+from console.tui.model.columns import job_state
 from tests.support.operations import Practice
 from tests.unit.console.operations.flows.test_watch_flow import watch_for
+
+OPERATIONS = Path(operations.__file__).parent
 
 
 @pytest.fixture
@@ -65,13 +73,40 @@ def test_a_second_console_takes_the_moment_of_proof_from_the_history(practice: P
     assert late < 100
 
 
+def test_the_loss_stands_between_consoles_too_where_the_provider_does_not_date_it(practice: Practice) -> None:
+    practice.running_job("train", "n0")
+    views(practice, 0)
+    practice.reclaim("n0")
+    (first,) = risks(views(practice, 5))
+    practice.clock.advance(3600)
+    (later,) = risks(views(practice, 0))  # a command line an hour later: another program
+    assert later == pytest.approx(first, abs=1)
+
+
+def test_a_typed_word_ends_the_loss_that_is_shown(practice: Practice) -> None:
+    job = practice.running_job("train", "n0")
+    views(practice, 0)
+    practice.nodes["n0"].partitioned = True
+    practice.clock.advance(200)
+    fleet = practice.fleet()
+    fleet.ledger.add_word(Word(practice.clock.wall(), "root", "dead", "train", job.uid, 1))
+    (first,) = risks(views(practice, 5))
+    practice.clock.advance(900)
+    (later,) = risks(views(practice, 5))
+    assert later == first
+    practice.nodes["n0"].partitioned = False  # the word was wrong
+    assert risks(views(practice, 5))[0] >= 1100
+
+
 def test_a_lost_job_that_nobody_restores_says_that_a_person_is_missing(practice: Practice) -> None:
     practice.running_job("train", "n0")
     views(practice, 0)
     practice.reclaim("n0")
     row = views(practice, 5)[0].jobs[0]
     assert row.state == "waiting_capacity"
-    assert "no controller restores it: reprieve jobs restore train" in row.reason
+    assert row.reason.startswith("no controller restores it: reprieve jobs restore train; node n0: ")
+    assert row.awaits == "operator"
+    assert str(job_state(row).text) == "⋯ waits: you", "no machine is missing"
 
 
 def test_with_a_controller_its_last_word_is_the_reason(practice: Practice) -> None:
@@ -79,6 +114,66 @@ def test_with_a_controller_its_last_word_is_the_reason(practice: Practice) -> No
     watch_for(practice, 60, {10: lambda: practice.reclaim("n0")})
     row = views(practice, 0)[0].jobs[0]
     assert "stop_after_reclaims is 0" in row.reason
+    assert row.awaits == "operator"
+
+
+@pytest.mark.parametrize(
+    ("awaits", "word"),
+    [("node", "⋯ waits: node"), ("controller", "⋯ waits: watch"), ("operator", "⋯ waits: you")],
+)
+def test_what_is_awaited_is_the_controllers_own_word(practice: Practice, awaits: str, word: str) -> None:
+    practice.running_job("train", "n0", stop_after_reclaims=0)
+    watch, _ = watch_for(practice, 60, {10: lambda: practice.reclaim("n0")})
+    watch.fleet.tell("watch.alert", "job train: for a reason", job="train", data={"awaits": awaits})
+    row = views(practice, 0)[0].jobs[0]
+    assert (row.state, row.awaits, job_state(row).text) == ("waiting_capacity", awaits, word)
+    watch.fleet.tell("restore.done", "train came back", job="train")  # what was told before is over
+    assert views(practice, 0)[0].jobs[0].awaits == "controller"
+
+
+def test_a_controller_without_a_machine_says_that_a_node_is_awaited(tmp_path: Path) -> None:
+    practice = Practice(tmp_path)
+    job = practice.running_job("train", "n0")
+    watch, _ = watch_for(practice, 1)
+    watch._failed(
+        job,
+        runs.open_run(watch.fleet, "watch", [("1", "train", {})]).id,
+        IncompatibleError("no node fits"),
+        {},
+    )
+    alerts = [event for _, event in practice.fleet().ledger.events() if event.kind == "watch.alert"]
+    assert alerts[-1].data == {"awaits": "node"}
+
+
+def test_a_job_that_came_back_tells_when_its_save_was_made(practice: Practice) -> None:
+    job = practice.running_job("train", "n0")
+    frozen_at = practice.clock.wall()
+    practice.clock.advance(50)
+    practice.reclaim("n0")
+    run(
+        practice.clock,
+        api.perform(practice.fleet(), "jobs restore", {"name": "train", "to": "n1"}, lambda text: None),
+    )
+    held = practice.nodes["n1"].held[job.uid]
+    assert held.saved is None, "not saved again yet"
+    row = views(practice, 0)[0].jobs[0]
+    assert row.checkpoint == "1.1"
+    assert row.frozen_at == pytest.approx(frozen_at, abs=1)
+    practice.nodes["n1"].partitioned = True
+    row = views(practice, 0)[0].jobs[0]
+    assert row.risk_base_s is None, "not the time it stood still: unknown until it is heard"
+
+
+def test_steps_of_a_restore_are_told_in_plain_words() -> None:
+    assert [step_words(name) for name in ("claim", "ask")] == [
+        "taking over: claims the next epoch",
+        "its node fetches, verifies and restores",
+    ]
+    assert step_words("something new") == "something new"
+    used = re.findall(
+        r'\.(?:intend|observe)\(\s*"([a-z ]+)"', "".join(p.read_text() for p in OPERATIONS.rglob("*.py"))
+    )
+    assert {name for name in used if step_words(name) == name} == set()
 
 
 def test_a_node_asked_once_in_vain_is_late_and_its_job_unreachable(practice: Practice) -> None:
