@@ -7,7 +7,7 @@ STAMP := $(VENV)/.stamp
 TIERS := all
 PYTEST := $(PY) -m pytest
 
-.PHONY: setup demo test test-quick check prove bench clean
+.PHONY: setup demo test test-quick check lint prove bench clean
 setup: $(STAMP)
 
 $(STAMP): requirements/dev.txt requirements/runtime.txt pyproject.toml
@@ -27,12 +27,14 @@ test: setup
 test-quick: setup
 	$(PY) tests/run.py quick
 
-check: setup
+check: lint
+	$(PYTEST) -q tests/architecture
+
+lint: setup
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
-	$(PYTEST) -q tests/architecture
 
 prove: setup
 	$(PY) tests/run.py prove

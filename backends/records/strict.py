@@ -101,7 +101,10 @@ def to_document(record: Any) -> Document:
         if kind in _PLAIN:
             return value
         if dataclasses.is_dataclass(kind):
-            return {name: plain(getattr(value, name)) for name in _names(kind)}
+            return {
+                name: item if type(item := getattr(value, name)) in _PLAIN else plain(item)
+                for name in _names(kind)
+            }
         if isinstance(value, (list, tuple)):
             return [plain(item) for item in value]
         if isinstance(value, dict):

@@ -287,4 +287,6 @@ def _merged(job: Job, known: JobCurrent | None) -> Job:
     """The record with what the ledger knows of the same incarnation."""
     if known is None or job.uid not in ("", known.uid):
         return job
+    if (job.uid, job.node) == (known.uid, known.node or job.node):
+        return job  # a copy is dear, and every look asks for every job
     return dataclasses.replace(job, uid=known.uid, node=known.node or job.node)

@@ -59,12 +59,18 @@ def test_20000_seeds(capsys: pytest.CaptureFixture[str]) -> None:
     assert restores > LONG
 
 
-def test_a_few_seeds_break_no_promise() -> None:
-    assert sum(play(seed).restores for seed in range(1000, 1012)) > 5
+def test_a_few_seeds_break_no_promise_with_ledgers_in_files() -> None:
+    assert sum(play(seed, in_memory=False).restores for seed in range(1000, 1012)) > 5
 
 
-def test_a_few_batches_break_no_promise() -> None:
-    assert sum(play_batch(seed) for seed in range(1000, 1020)) > 10
+def test_a_few_batches_break_no_promise_with_ledgers_in_files() -> None:
+    assert sum(play_batch(seed, in_memory=False) for seed in range(1000, 1020)) > 10
+
+
+def test_a_ledger_in_memory_tells_the_same_story_as_a_file() -> None:
+    for seed in (3, 7):
+        told, written = play(seed), play(seed, in_memory=False)
+        assert (told.log, told.told, told.restores) == (written.log, written.told, written.restores)
 
 
 def found_within(seeds: int, play: Callable[[int], object] = play) -> int:

@@ -18,6 +18,7 @@ from backends.fakes.node import FakeNode
 from backends.fakes.world import FakeWorld
 from backends.ids import CheckpointId
 from backends.inventory.model import Pool, Renting
+from backends.ledger.history import SqlLedger
 from backends.ledger.locks import FileLocks
 from backends.ledger.sqlite import SqliteLedger
 from backends.nodes.port import NodeLink
@@ -28,6 +29,7 @@ from console.operations.context import Context
 from console.operations.decide.placement import GateAnswer
 from console.operations.fleet import Fleet
 from console.operations.truth import Choice, ContinuesKind, EpochView, LeaseView, LineageView, SaveView, Truth
+from tests.support.memory_ledger import MemoryDatabase
 from tests.support.realstore import RealSide
 
 STORE = "memory://store"
@@ -375,8 +377,10 @@ class Practice:
         *,
         real: bool = False,
         provider: str = "practice",
+        in_memory: bool = False,
     ) -> None:
         self.directory, self.provider = directory, provider
+        self.databases: dict[str, MemoryDatabase] | None = {} if in_memory else None
         self.clock = FakeClock()
         self.keys = FakeKeys()
         self.book = MemoryBook(self.clock)  # used unless `real`
@@ -417,7 +421,7 @@ class Practice:
         return Fleet(
             context,
             self.clock,
-            SqliteLedger(context.state / "ledger.db"),
+            self.ledger(context.state),
             FileLocks(context.state / "locks"),
             self.records,
             FakeLinks(self.nodes),
@@ -429,6 +433,14 @@ class Practice:
             who,
             inline=True,
         )
+
+    def ledger(self, state: Path) -> SqlLedger:
+        """The ledger of a console whose state lies there: a file, or what outlives the console in memory."""
+        if self.databases is None:
+            return SqliteLedger(state / "ledger.db")
+        if state.name not in self.databases:
+            self.databases[state.name] = MemoryDatabase()
+        return SqlLedger(self.databases[state.name])
 
     def running_job(self, name: str, node: str, *, saves: int = 1, **fields: Any) -> Job:
         """A job that was protected earlier and saves on its own: epoch 1 on `node`."""

@@ -18,11 +18,11 @@ MOMENTS = 5000  # a whole batch takes some hundreds
 LIVES = 12  # of the console; a batch that is never done is a violation too
 
 
-def play_batch(seed: int) -> int:
+def play_batch(seed: int, *, in_memory: bool = True) -> int:
     """One seed; the number of kills. Violation: a job lives twice, an epoch began twice, or one is lost without a word."""
     random_ = random.Random(seed)
     with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as directory:
-        practice = Practice(Path(directory), nodes=5)
+        practice = Practice(Path(directory), nodes=5, in_memory=in_memory)
         jobs = [practice.running_job(f"j{n}", f"n{n % 2}", saves=random_.randint(1, 2)) for n in range(JOBS)]
         for name in ("n0", "n1"):
             practice.reclaim(name)

@@ -40,10 +40,11 @@ class Story:
     log: list[str] = field(default_factory=list)
     told: list[str] = field(default_factory=list)
     restores: int = 0
+    in_memory: bool = True  # the ledgers; a file says the same and costs a fifth of the run
 
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
-        self.practice = Practice(self.directory, nodes=NODES)
+        self.practice = Practice(self.directory, nodes=NODES, in_memory=self.in_memory)
         self.clock = self.practice.clock
         self.jobs: list[Job] = [
             self.practice.running_job(f"j{number}", f"n{number % 3}", priority=number % 2)
@@ -210,10 +211,10 @@ class Story:
         return seconds
 
 
-def play(seed: int) -> Story:
+def play(seed: int, *, in_memory: bool = True) -> Story:
     """Run one seed in a directory of its own; a violation is raised with the seed and what had happened."""
     with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as directory:
-        story = Story(seed, Path(directory))
+        story = Story(seed, Path(directory), in_memory=in_memory)
         try:
             return story.play()
         except Violation as error:
