@@ -13,6 +13,7 @@ from backends.ledger.records import JobCurrent
 from backends.records.job import Job, JobState
 from backends.records.status import JobStatus, NodeStatus
 from console.operations.common.gpus import gpu_words
+from console.operations.decide.clocks import clock_word
 from console.operations.decide.loss import NodeVerdict, job_state_on_silence
 from console.operations.fleet import Fleet
 from console.operations.polling import NodeKnown, Poller
@@ -160,7 +161,7 @@ class Observer:
         notice = status.notice if status is not None else None
         if verdict.state == "lost":  # an announcement of what has happened announces nothing
             notice = left = None
-        reason = verdict.reason or (known.error if verdict.state != "ok" else _zombies(status))
+        reason = verdict.reason or (known.error if verdict.state != "ok" else _to_know(known, status))
         return NodeRow(
             node.name,
             verdict.state,
@@ -332,6 +333,11 @@ class Observer:
                 )
             )
         return tuple(rows)
+
+
+def _to_know(known: NodeKnown, status: NodeStatus | None) -> str:
+    """What is odd about a node that answers."""
+    return "; ".join(filter(None, (_zombies(status), clock_word(known.offset_s))))
 
 
 def _zombies(status: NodeStatus | None) -> str:
