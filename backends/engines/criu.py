@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from backends.clean import clean
 from backends.clock import Clock
@@ -82,6 +83,7 @@ class CriuEngine:
             copy_limit_bytes=self.copy_limit_bytes,
             resource_right=has_capability(CAP_SYS_RESOURCE),
             free_bytes=self._free_bytes(),
+            store_free_bytes=store_free_bytes(job.store),
         )
 
     @staticmethod
@@ -95,11 +97,7 @@ class CriuEngine:
 
     def _free_bytes(self) -> int | None:
         """Free bytes on the disk of `run`, which is that of the staging directory; None when unknown."""
-        try:
-            facts = os.statvfs(self.run if self.run.is_dir() else self.run.parent)
-        except OSError:
-            return None
-        return facts.f_bavail * facts.f_frsize
+        return _free_bytes(self.run if self.run.is_dir() else self.run.parent)
 
     def save(self, request: SaveRequest, frozen: Callable[[], None]) -> Saved:
         """Save the tree; see the port. The dump is vetoed and the job goes on when anything fails."""
@@ -259,3 +257,22 @@ def _namespaces(process: Process) -> dict[str, str]:
         with contextlib.suppress(OSError):
             found[name] = str((base / name).readlink())
     return found
+
+
+def _free_bytes(path: Path) -> int | None:
+    """Free bytes on the disk of `path`; None when unknown."""
+    try:
+        facts = os.statvfs(path)
+    except OSError:
+        return None
+    return facts.f_bavail * facts.f_frsize
+
+
+def store_free_bytes(url: str) -> int | None:
+    """Free bytes on the disk of a store in a directory, made or yet to be made; None for any other store."""
+    if not url.startswith("file:///"):
+        return None
+    place = Path(unquote(url.removeprefix("file://")))
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    return _free_bytes(place)

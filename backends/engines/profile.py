@@ -22,6 +22,7 @@ from backends.engines.system.sockets import Socket, among_themselves
 from backends.records.job import Job
 
 ROOM_BYTES = 64 << 20  # left free on the staging disk beyond what a save needs
+GENERATIONS = 2  # of saves that a store holds at a time, whatever retention keeps
 GHOST_BYTES = 512 << 20  # deleted files up to this size are always taken; CRIU's own default is 1 MiB
 _PLAIN_DEVICES = {
     (1, 3),
@@ -167,12 +168,14 @@ def judge(
     copy_limit_bytes: int,
     resource_right: bool = True,
     free_bytes: int | None = None,
+    store_free_bytes: int | None = None,
 ) -> Verdict:
     """Whether CRIU can save this job and bring it back.
 
     It must live in `namespaces`: the guard's, or those of its own init after a restore. `arguments` is the root's
     command line, for the line to restart with. Captured files beyond `copy_limit_bytes` need reflinks.
-    `resource_right`: whether we have CAP_SYS_RESOURCE. `free_bytes` of the staging disk; None when unknown.
+    `resource_right`: whether we have CAP_SYS_RESOURCE. `free_bytes` of the staging disk, `store_free_bytes`
+    of the disk that the store is on; None when unknown, or where the store is no directory.
     """
     found = [
         *_of_namespaces(tree, namespaces),
@@ -181,6 +184,7 @@ def judge(
         *_of_files(tree),
     ]
     needed = needed_bytes(tree, plan)
+    stored = needed - ROOM_BYTES
     if free_bytes is not None and free_bytes < needed:
         found.append(
             Finding(
@@ -189,6 +193,8 @@ def judge(
                 f"free space there",
             )
         )
+    if store_free_bytes is not None and store_free_bytes < GENERATIONS * stored:
+        found.append(Finding("ok", _store_word(store_free_bytes, stored, job.keep_last)))
     if not resource_right and any(m.uid != 0 for m in tree.members):
         cause = explain("Error: Can't get rlimit")
         found.append(Finding("impossible", f"{cause.reason}: {cause.remedy}"))
@@ -202,6 +208,14 @@ def judge(
     restart = worst == "needs_restart" and any(f.answer == worst and not f.cured for f in found)
     line = restart_line(job, arguments, found) if restart else None
     return Verdict(worst, tuple(reasons), line, "criu")
+
+
+def _store_word(free_bytes: int, each_bytes: int, keep_last: int) -> str:
+    """No older save is removed before the newer one is verified: there are two of them for a while, whatever is kept."""
+    return (
+        f"the store's disk has {free_bytes / 2**20:.0f} MiB free, two saves of up to {each_bytes / 2**20:.0f} MiB each "
+        f"lie there at a time (keep_last is {keep_last}; the older one stays until the newer one is verified): free space there"
+    )
 
 
 def needed_bytes(tree: Tree, plan: Plan, *, shared: bool = False) -> int:

@@ -13,6 +13,7 @@ from backends.ledger.records import JobCurrent
 from backends.records.job import Job, JobState
 from backends.records.status import JobStatus, NodeStatus
 from console.operations.common.gpus import gpu_words
+from console.operations.decide.clocks import clock_word
 from console.operations.decide.loss import NodeVerdict, job_state_on_silence
 from console.operations.fleet import Fleet
 from console.operations.polling import NodeKnown, Poller
@@ -164,7 +165,7 @@ class Observer:
         notice = status.notice if status is not None else None
         if verdict.state == "lost":  # an announcement of what has happened announces nothing
             notice = left = None
-        reason = verdict.reason or (known.error if verdict.state != "ok" else _zombies(status))
+        reason = verdict.reason or (known.error if verdict.state != "ok" else _to_know(known, status))
         return NodeRow(
             node.name,
             verdict.state,
@@ -361,6 +362,11 @@ def dead_since(fleet: Fleet, uid: str, epoch: int | None) -> float | None:
 def _saved_since(current: JobCurrent) -> bool:
     """Whether its newest save is of its own epoch: else it came back from it, and stood still for a time in between."""
     return current.checkpoint is not None and current.checkpoint.partition(".")[0] == str(current.epoch)
+
+
+def _to_know(known: NodeKnown, status: NodeStatus | None) -> str:
+    """What is odd about a node that answers."""
+    return "; ".join(filter(None, (_zombies(status), clock_word(known.offset_s))))
 
 
 def _zombies(status: NodeStatus | None) -> str:

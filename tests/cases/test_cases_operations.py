@@ -22,6 +22,7 @@ from console.operations.flows import batch
 from console.operations.flows.restore import RestoreWish, restore
 from console.operations.flows.watch import Watch
 from console.operations.looks.checkpoints import save_document
+from console.operations.observe import Observer
 from console.operations.truth import SaveView
 from tests.support.operations import Practice
 
@@ -50,6 +51,45 @@ def test_rc_32_ages_follow_the_offset_and_are_never_negative() -> None:
     assert ages == {"1.8": 150.0, "1.9": 30.0}
     unknown = SaveView("1.8", parse_utc(story["saves"][0]["stamp"]), 1, "fast", "fake")
     assert save_document(job, unknown, now)["age_s"] == 0.0, "a stamp in the future is no negative age"
+
+
+def test_rc_32_the_fast_clock_and_its_stamps_are_told(tmp_path: Path) -> None:
+    story = case("RC-32")
+    offset_s = float(story["input"]["node_offset_s"])
+    practice = Practice(tmp_path)
+    job = practice.running_job("train", "n0")
+    node, told = practice.nodes["n0"], list[str]()
+    rows: list[str] = []
+
+    async def main() -> None:
+        watch = Watch(practice.fleet("controller"), told.append, every_s=2.0)
+        observer, watching = Observer(practice.fleet()), asyncio.create_task(watch.run())
+        for off in (0.0, offset_s, 0.0, offset_s):
+            node.offset_s = off
+            await asyncio.sleep(20.0)
+            (row,) = [each for each in (await observer.view()).nodes if each.name == "n0"]
+            rows.append(f"{row.state}: {row.reason}")
+        await observer.close()
+        watch.stopping = True
+        await watching
+
+    run(practice.clock, main())
+    assert [story["expected"]["warning"] in row for row in rows] == [False, True, False, True]
+    assert [row[:4] for row in rows] == ["ok: "] * 4, "it is no trouble of the job"
+    assert sum(text.startswith("ALERT n0: node clock +300 s") for text in told) == 2, (
+        "once each time it goes wrong"
+    )
+    row = story["input"]["saves"][0]
+    now, at = parse_utc(story["input"]["console_now"]), parse_utc(row["stamp"])
+    for known, flag in (
+        (offset_s, "node clock at +300 s"),
+        (None, "stamped 150 s in the future"),
+        (0.0, "in the future"),
+    ):
+        view = SaveView("1.8", at, 1, row["node"], "fake", clock_offset_s=known)
+        assert flag in save_document(job, view, now)["reason"]
+    good = SaveView("1.9", now - 30.0, 1, "good", "fake", clock_offset_s=0.0)
+    assert save_document(job, good, now)["reason"] == ""
 
 
 def test_rc_01_unreachable_is_not_dead(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from backends.engines.profile import GENERATIONS
 from backends.errors import DamagedError, ExistsError, ReprieveError
 from backends.fakes.store import Fault, MemoryStore
 from backends.ids import CheckpointId
@@ -124,6 +125,18 @@ def test_rc_04_a_death_at_any_point_leaves_a_verified_save(bench: Bench, tmp_pat
     assert chosen in (CheckpointId(1, 7), CheckpointId(1, 8))
     if point == "during retention":
         assert chosen == CheckpointId(1, 8)
+
+
+def test_rc_04_two_generations_lie_there_although_one_is_kept(bench: Bench, tmp_path: Path) -> None:
+    assert case(4)["input"]["policy"]["keep_last"] == 1
+    assert "two generations" in case(4)["expected"]["space_preflight"]
+    for seq in (7, 8):
+        bench.save(tmp_path, seq)
+        retain(bench, keep_last=1)
+        if seq == 7:
+            bench.verified(CheckpointId(1, 7))
+    assert list_job(bench.store, UID).checkpoints == [CheckpointId(1, 7), CheckpointId(1, 8)]
+    assert GENERATIONS == 2, "what `jobs doctor` says of the store's disk"
 
 
 def test_rc_05_retention_never_leaves_its_own_job(bench: Bench, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from backends.ids import CheckpointId
 from backends.store import commit
 from backends.store.lineage import Lineage
 from tests.support import races
@@ -50,4 +51,17 @@ def test_an_epoch_left_open_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(races, "settle", lambda taker: taker.lineage())
     monkeypatch.setattr(Lineage, "settled", lambda self, epoch: True)
     with pytest.raises(AssertionError, match=r"reported and lost|lives"):
+        play_all(range(500), tmp_path)
+
+
+def test_an_orphan_taken_for_the_newest_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a guard saved after it was taken over counts, where the epoch that followed saved nothing."""
+
+    def any_of(
+        self: Lineage, found: CheckpointId, below: int | None = None, *, past_doubt: bool = False
+    ) -> bool:
+        return below is None or found.epoch < below
+
+    monkeypatch.setattr(Lineage, "on_chain", any_of)
+    with pytest.raises(AssertionError, match="which is not on its chain"):
         play_all(range(500), tmp_path)

@@ -159,19 +159,19 @@ def protect(book: Book, job: Job, grant: Grant, task: Task) -> JobUnit:
     here = book.running(job, grant.epoch)
     if here is not None:
         return here
-    book.check_free(job)
-    process = attached_process(job, tools.engines)
-    engine = choose(job, process, tools.engines)
-    tools.open_vault(job, grant).may_start(grant.epoch, tools.identity.guard, grant.nonce, None)
-    task.begin()
-    hear(tools, grant)
-    mark_started(tools, job, grant)
-    now = tools.clock.monotonic()
-    began_at = born_at(process, now)
-    mind = Mind(epoch=grant.epoch, began_at=began_at, contact_at=now, policy=policy_of(job))
-    started_at = format_utc(tools.clock.wall() - (now - began_at))
-    record = JobRecord(job, engine.name, mind, tools.boot_id, process, started_at)
-    unit = book.open(record, grant)
+    with book.arriving(job):
+        process = attached_process(job, tools.engines)
+        engine = choose(job, process, tools.engines)
+        tools.open_vault(job, grant).may_start(grant.epoch, tools.identity.guard, grant.nonce, None)
+        task.begin()
+        hear(tools, grant)
+        mark_started(tools, job, grant)
+        now = tools.clock.monotonic()
+        began_at = born_at(process, now)
+        mind = Mind(epoch=grant.epoch, began_at=began_at, contact_at=now, policy=policy_of(job))
+        started_at = format_utc(tools.clock.wall() - (now - began_at))
+        record = JobRecord(job, engine.name, mind, tools.boot_id, process, started_at)
+        unit = book.open(record, grant)
     tools.spool.add("job.protected", f"process {process.pid} is under guard", job.name, {"pid": process.pid})
     return unit
 
@@ -182,27 +182,27 @@ def start(book: Book, job: Job, grant: Grant, task: Task) -> JobUnit:
     here = book.running(job, grant.epoch)
     if here is not None:
         return here
-    book.check_free(job)
-    if not job.command:
-        raise UsageError(f"job {job.name} has no command to start")
-    engine = choose(job, None, tools.engines)
-    tools.open_vault(job, grant).may_start(grant.epoch, tools.identity.guard, grant.nonce, None)
-    task.begin()
-    hear(tools, grant)
-    mark_started(tools, job, grant)
-    now = tools.clock.monotonic()
-    mind = Mind(
-        epoch=grant.epoch,
-        began_at=now,
-        contact_at=now,
-        policy=policy_of(job),
-        phase="restoring",
-        first_delay_s=SETTLE_S,
-    )
-    record = JobRecord(
-        job, engine.name, mind, tools.boot_id, None, format_utc(tools.clock.wall()), launched=True
-    )
-    unit = book.open(record, grant)
+    with book.arriving(job):
+        if not job.command:
+            raise UsageError(f"job {job.name} has no command to start")
+        engine = choose(job, None, tools.engines)
+        tools.open_vault(job, grant).may_start(grant.epoch, tools.identity.guard, grant.nonce, None)
+        task.begin()
+        hear(tools, grant)
+        mark_started(tools, job, grant)
+        now = tools.clock.monotonic()
+        mind = Mind(
+            epoch=grant.epoch,
+            began_at=now,
+            contact_at=now,
+            policy=policy_of(job),
+            phase="restoring",
+            first_delay_s=SETTLE_S,
+        )
+        record = JobRecord(
+            job, engine.name, mind, tools.boot_id, None, format_utc(tools.clock.wall()), launched=True
+        )
+        unit = book.open(record, grant)
     try:
         child, process = _launch(tools, job, grant.epoch)
     except EngineError:

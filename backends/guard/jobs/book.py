@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from backends.clean import clean
 from backends.errors import NotFoundError, UsageError
@@ -23,6 +25,7 @@ class Book:
         self.tools = tools
         self.children: dict[str, subprocess.Popen[bytes]] = {}  # by uid: processes whose status we will learn
         self._units: dict[str, JobUnit] = {}
+        self._arriving: dict[str, Job] = {}  # by uid: jobs that a request is bringing here, no unit yet
         self._lock = threading.RLock()
 
     def all(self) -> list[JobUnit]:
@@ -47,12 +50,28 @@ class Book:
                 return unit
         return None
 
-    def check_free(self, job: Job) -> None:
-        """Return when `job` may come onto this node.
+    @contextmanager
+    def arriving(self, job: Job) -> Iterator[None]:
+        """Until the end of the block, in which the job's unit is opened, no other request brings the job here.
 
         Raises:
-            UsageError: a process of this job, or another job of this name or uid, is here.
+            UsageError: a process of this job, or another job of this name or uid, is here or on its way.
         """
+        with self._lock:
+            self._check_free(job)
+            for other in self._arriving.values():
+                if job.name == other.name or job.uid == other.uid:
+                    raise UsageError(
+                        f"job {other.name} is being brought onto this node by another request; wait until that has ended"
+                    )
+            self._arriving[job.uid] = job
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._arriving[job.uid]
+
+    def _check_free(self, job: Job) -> None:
         if not job.uid:
             raise UsageError(f"job {job.name} has no uid; protect or run it from a console")
         for unit in self.all():

@@ -53,30 +53,15 @@ def restore(book: Book, order: Order, task: Task) -> dict[str, Any]:
     here = book.running(job, grant.epoch)
     if here is not None and here.mind.restored_from == order.checkpoint:
         return _outcome(here, None, here.mind.costs.restore_s, None)
-    book.check_free(job)
-    vault = tools.open_vault(job, grant)
-    vault.may_start(grant.epoch, tools.identity.guard, grant.nonce, order.checkpoint)
-    if (tools.layout.started / f"{job.uid}.{grant.epoch}").exists():
-        mark_started(tools, job, grant)  # raises: this epoch has been here before
-    task.begin()
-    hear(tools, grant)
-    now = tools.clock.monotonic()
-    mind = Mind(
-        epoch=grant.epoch,
-        began_at=now,
-        contact_at=now,
-        policy=policy_of(job),
-        phase="restoring",
-        restored_from=order.checkpoint,
-    )
-    record = JobRecord(job, next(iter(tools.engines)), mind, tools.boot_id)
-    unit = book.open(record, grant)
-    tools.spool.add("restore.started", f"restore of checkpoint {order.checkpoint} begins", job.name)
+    with book.arriving(job):
+        unit = _admit(book, order, task)
+    now = unit.mind.began_at
     directory = restore_directory(tools, job, grant)
     marked = False
     try:
         directory.mkdir(mode=0o700)
         task.note(step="fetch")
+        vault = tools.open_vault(job, grant)
         fetched = vault.fetch(order.checkpoint, directory, ahead.directory(tools, job.uid))
         elsewhere = vault.maker(order.checkpoint) not in (None, tools.identity.guard)
         fetch_s = tools.clock.monotonic() - now
@@ -119,6 +104,30 @@ def restore(book: Book, order: Order, task: Task) -> dict[str, Any]:
     text = f"checkpoint {order.checkpoint} runs again as process {process.pid}"
     tools.spool.add("restore.done", text, job.name, {**outcome, "checkpoint": order.checkpoint})
     return outcome
+
+
+def _admit(book: Book, order: Order, task: Task) -> JobUnit:
+    """The unit of a restore that may begin; raises before anything has changed when it may not."""
+    tools, job, grant = book.tools, order.job, order.grant
+    vault = tools.open_vault(job, grant)
+    vault.may_start(grant.epoch, tools.identity.guard, grant.nonce, order.checkpoint)
+    if (tools.layout.started / f"{job.uid}.{grant.epoch}").exists():
+        mark_started(tools, job, grant)  # raises: this epoch has been here before
+    task.begin()
+    hear(tools, grant)
+    now = tools.clock.monotonic()
+    mind = Mind(
+        epoch=grant.epoch,
+        began_at=now,
+        contact_at=now,
+        policy=policy_of(job),
+        phase="restoring",
+        restored_from=order.checkpoint,
+    )
+    record = JobRecord(job, next(iter(tools.engines)), mind, tools.boot_id)
+    unit = book.open(record, grant)
+    tools.spool.add("restore.started", f"restore of checkpoint {order.checkpoint} begins", job.name)
+    return unit
 
 
 def _outcome(

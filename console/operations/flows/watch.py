@@ -13,6 +13,7 @@ from backends.records.job import Job
 from backends.records.node import Node
 from console.operations.common import runs
 from console.operations.decide.capacity import Request
+from console.operations.decide.clocks import NODE_CLOCK, clock_word
 from console.operations.decide.spending import over
 from console.operations.decide.watch import Action, back_off_s
 from console.operations.flows.capacity import attempts, from_any, paid_for, preview, request_for, token_of
@@ -52,6 +53,7 @@ class Watch(Looking):
                     self.act(action)
                 self.fence()
                 self.money()
+                self.clocks()
                 self.upkeep.tick()
                 await self.fleet.clock.pause(self.every_s)
         finally:
@@ -126,6 +128,17 @@ class Watch(Looking):
         for node, usd in over(limits, paid_for(self.fleet), now).items():
             text = f"node {node} has cost {usd:.2f} USD, and max_usd is {limits.max_usd:g}: move its jobs, then `reprieve fleet reap`"
             self.alert(node, text)
+
+    def clocks(self) -> None:
+        """Tell of each node whose wall clock is off, once until it is right again."""
+        for name, known in self.poller.known.items():
+            if not known.answered:
+                continue
+            word = clock_word(known.offset_s)
+            if word:
+                self.alert(name, f"{name}: {word}")
+            else:
+                self.alerts = {each for each in self.alerts if each[0] != name or NODE_CLOCK not in each[1]}
 
     # -- acting ---------------------------------------------------------------------------------------------------
 

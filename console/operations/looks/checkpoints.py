@@ -8,6 +8,7 @@ from backends.clock import format_utc
 from backends.errors import ReprieveError
 from backends.records.job import Job
 from console.operations.common.scrubs import scrubs
+from console.operations.decide.clocks import stamp_word
 from console.operations.decide.upkeep import Scrub
 from console.operations.fleet import Fleet
 from console.operations.truth import SaveView
@@ -56,6 +57,7 @@ def save_document(job: Job, save: SaveView, now: float, scrub: Scrub | None = No
     if state == "saved":
         state = "rehearsed" if save.rehearsed_on else "verified" if save.verified else "saved"
     frozen = None if save.frozen_at is None else save.frozen_at - (save.clock_offset_s or 0.0)
+    stamp = "" if frozen is None else stamp_word(frozen, save.clock_offset_s, now)
     return {
         "name": f"{job.name}/{save.checkpoint}",
         "job": job.name,
@@ -72,7 +74,7 @@ def save_document(job: Job, save: SaveView, now: float, scrub: Scrub | None = No
         "rehearsed_on": save.rehearsed_on,
         "freeze_s": save.freeze_s,
         "upload_s": save.upload_s,
-        "reason": save.reason or ("" if scrub is None else scrub.reason),
+        "reason": save.reason or ("" if scrub is None else scrub.reason) or stamp,
         "checked_at": None if scrub is None else format_utc(scrub.at),
         "checked_how": None if scrub is None else scrub.how,
     }

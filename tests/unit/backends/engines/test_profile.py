@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from backends.engines.criu import store_free_bytes
 from backends.engines.open_files import Plan
 from backends.engines.port import Verdict
 from backends.engines.proc import Descriptor, Kind, Mapping, Member, Tree
@@ -270,3 +273,30 @@ def test_a_disk_that_is_too_small_is_told_beforehand() -> None:
     assert said(None).answer == said(2 << 30).answer == "ok"
     assert said(1 << 30).answer == "impossible"
     assert "needs 1089 MiB on the staging disk, 1024 MiB are free" in said(1 << 30).reasons[0]
+
+
+def test_the_store_has_room_for_two_saves_whatever_is_kept() -> None:
+    tree = Tree((member(held(3, "file", "/x", deleted=True, size=1023 << 20)),))  # and 1 MiB of memory
+
+    def said(free: int | None) -> Verdict:
+        return judge(
+            replace(JOB, keep_last=1), tree, (), Plan(()), namespaces=SPACES, arguments=[], copy_limit_bytes=1,
+            store_free_bytes=free,
+        )  # fmt: skip
+
+    assert said(None).reasons == said(2 << 30).reasons
+    short = said((2 << 30) - 1)
+    assert short.answer == "ok", "the disk may be freed until then"
+    assert (
+        "the store's disk has 2048 MiB free, two saves of up to 1024 MiB each lie there at a time (keep_last is 1; "
+        "the older one stays until the newer one is verified): free space there"
+    ) in short.reasons
+
+
+def test_only_a_store_in_a_directory_has_a_disk_of_ours(tmp_path: Path) -> None:
+    there = shutil.disk_usage(tmp_path).free
+    for place in (tmp_path, tmp_path / "yet to be%20made" / "store"):
+        found = store_free_bytes(f"file://{place}")
+        assert found is not None
+        assert found == pytest.approx(there, rel=0.5)
+    assert store_free_bytes("") is store_free_bytes("s3://bucket/prefix") is None
