@@ -15,7 +15,7 @@ from backends.clouds.aws import owned as owning
 from backends.clouds.aws import renting, requests, spot
 from backends.clouds.aws.calls import client, explained
 from backends.clouds.aws.instances import instances
-from backends.clouds.aws.requests import FLEET_TAG
+from backends.clouds.lending import FLEET_MARK, client_token, pool_parts
 from backends.clouds.port import InstanceState, Market, Owned, Replacement
 from backends.errors import ReprieveError, UsageError
 from backends.records.node import Node
@@ -91,7 +91,7 @@ class AwsCloud:
         rows = instances(region, [("instance-id", [node.instance])], ec2)
         if not rows:
             raise UsageError(f"EC2 in {region} knows no {node.instance}: nothing was ended")
-        keep = not rows[0].spot and FLEET_TAG not in rows[0].tags
+        keep = not rows[0].spot and FLEET_MARK not in rows[0].tags
         with explained("end instance", region):
             if keep:
                 ec2.stop_instances(InstanceIds=[node.instance], Force=True)
@@ -134,7 +134,7 @@ class AwsCloud:
         launch = wanted.launch
         if launch.types:
             template = requests.template_request(launch, fleet=wanted.fleet)
-            made = requests.client_token(token, wanted.kind, *launch.types, 0)
+            made = client_token(token, wanted.kind, *launch.types, 0)
             parameters = requests.fleet_request(
                 launch,
                 wanted.kind,
@@ -150,7 +150,7 @@ class AwsCloud:
                 "template": template,
             }
         subnet = launch.subnets[0] if launch.subnets else None
-        made = requests.client_token(token, wanted.kind, subnet, 0)
+        made = client_token(token, wanted.kind, subnet, 0)
         parameters = requests.run_request(
             launch, wanted.kind, subnet, market=market, mark=wanted.mark, token=made
         )
@@ -230,13 +230,7 @@ def _way_in(node: Node, row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _parts(pool: str) -> tuple[str, str]:
-    """Region and instance type of a pool of AWS; UsageError for anything else."""
-    parts = pool.split("/")
-    if len(parts) != 4 or parts[0] != "aws" or not all(parts):
-        raise UsageError(f"pool {clean(pool, limit=80)!r}: aws/REGION/TYPE/linux is expected")
-    if parts[3] != "linux":
-        raise UsageError(f"pool {clean(pool, limit=80)!r}: only linux machines are launched")
-    return parts[1], parts[2]
+    return pool_parts("aws", pool)
 
 
 def region_of(node: Node) -> str | None:

@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 from collections.abc import Mapping
 from typing import Any
 
 from backends.clouds.aws.launch import Launch
+from backends.clouds.lending import FLEET_MARK, client_token
 from backends.clouds.port import Market
 
-FLEET_TAG, TOKEN_TAG, POOL_TAG = "reprieve:fleet", "reprieve:token", "reprieve:pool"
 MARKED = ("instance", "volume")
-
-
-def client_token(*parts: object) -> str:
-    """A ClientToken of at most 64 ASCII characters: the same parts, the same token."""
-    digest = hashlib.sha256(json.dumps([str(part) for part in parts]).encode()).hexdigest()
-    return f"reprieve-{digest[:40]}"
-
-
-def marks(fleet: str, token: str, pool: str) -> dict[str, str]:
-    """The tags by which what is created is found again."""
-    return {FLEET_TAG: fleet, TOKEN_TAG: client_token(token), POOL_TAG: pool}
 
 
 def _tags(launch: Launch, mark: Mapping[str, str]) -> list[dict[str, str]]:
@@ -96,10 +84,10 @@ def template_request(launch: Launch, *, fleet: str) -> dict[str, Any]:
     machine = _machine(launch)
     if "UserData" in machine:
         machine["UserData"] = base64.b64encode(machine["UserData"].encode()).decode()
-    mark = {FLEET_TAG: fleet}
+    mark = {FLEET_MARK: fleet}
     machine["TagSpecifications"] = [{"ResourceType": "volume", "Tags": _tags(launch, mark)}]
     name = client_token(fleet, json.dumps(machine, sort_keys=True))
-    spec = [{"ResourceType": "launch-template", "Tags": [{"Key": FLEET_TAG, "Value": fleet}]}]
+    spec = [{"ResourceType": "launch-template", "Tags": [{"Key": FLEET_MARK, "Value": fleet}]}]
     return {
         "LaunchTemplateName": name,
         "LaunchTemplateData": machine,
