@@ -68,7 +68,7 @@ COMMANDS: tuple[Command, ...] = (
                 "provider",
                 "who is asked",
                 kind="choice",
-                choices=("aws", "gcp", "slurm"),
+                choices=("aws", "gcp", "azure", "slurm"),
                 operand=True,
                 required=True,
             ),

@@ -1,55 +1,33 @@
-"""Azure as a witness: does this node's virtual machine live? What cannot be asked is `unknown`, never gone.
+"""Azure as a witness (does this node's virtual machine live?) and its running machines by tag. What cannot be asked is `unknown`.
 
-Source: REST reference of Microsoft.Compute (virtual machines: get with the instance view, list by subscription). An instance is the
-resource's path, `#`, and its vmId, which never comes back.
+Source: REST reference of Microsoft.Compute (virtual machines: get with the instance view, list by subscription).
 """
 
 from __future__ import annotations
 
-import re
-import threading
-import urllib.parse
-from typing import Any
+from collections.abc import Callable, Sequence
 
-from backends.clean import clean
 from backends.clock import Clock, format_utc
-from backends.clouds.azure.tokens import Tokens
-from backends.clouds.http import NotFoundError, ask_with_token
-from backends.clouds.port import InstanceState, Replacement, State
+from backends.clouds.azure.api import COMPUTE, NETWORK, Api
+from backends.clouds.azure.machines import INSTANCE, addresses_of, found_of, tags_of, verdict
+from backends.clouds.http import NotFoundError
+from backends.clouds.port import Found, InstanceState, Replacement
 from backends.errors import ReprieveError
 from backends.records.node import Node
 
 SOURCE = "azure/virtualMachines.get"
-ENDPOINT_VARIABLE = "AZURE_RESOURCE_MANAGER_URL"  # for sovereign clouds and private links
-DEFAULT_ENDPOINT = "https://management.azure.com"
-VERSION = "2024-07-01"
-_PART = r"[A-Za-z0-9][A-Za-z0-9._()-]{0,89}"
-_INSTANCE = re.compile(
-    rf"(/subscriptions/[0-9a-f-]{{36}}/resourceGroups/{_PART}/providers/Microsoft\.Compute/virtualMachines/{_PART})"
-    r"#([0-9a-f-]{36})",
-    re.IGNORECASE,
-)
-_POWER: dict[str, State] = {
-    "starting": "running",
-    "running": "running",
-    "stopping": "stopping",
-    "deallocating": "stopping",
-    "stopped": "stopped",
-    "deallocated": "stopped",
-}
-_DENIED = "the identity needs Microsoft.Compute/virtualMachines/read and …/instanceView/read (role Reader)"
 
 
 class AzureCloud:
-    """Asks Azure's resource manager; see `port.Cloud`. One token, kept."""
+    """Asks Azure's resource manager; see `port.Cloud`."""
 
     def __init__(self, clock: Clock) -> None:
-        self._clock, self._tokens, self._lock = clock, Tokens(clock), threading.Lock()
+        self._clock, self._api = clock, Api(clock)
 
     def instance(self, node: Node) -> InstanceState:
         """What Azure says of this node's machine; never raises."""
         asked = format_utc(self._clock.wall())
-        match = _INSTANCE.fullmatch(node.instance or "")
+        match = INSTANCE.fullmatch(node.instance or "")
         if match is None:
             reason = (
                 f"node {node.name} has no instance of the form /subscriptions/…/virtualMachines/NAME#VMID"
@@ -57,7 +35,8 @@ class AzureCloud:
             return InstanceState("unknown", reason, asked, SOURCE)
         path, number = match.groups()
         try:
-            state, reason = verdict(self._get(f"{path}?$expand=instanceView&api-version={VERSION}"), number)
+            document = self._api.get(f"{path}?$expand=instanceView&api-version={COMPUTE}")
+            state, reason = verdict(document, number)
         except NotFoundError:
             reason = (
                 "Azure knows no such machine for these credentials (404): deleted, moved to another resource group, or out "
@@ -72,34 +51,46 @@ class AzureCloud:
         """Nothing is rented in this version."""
         return Replacement(token, "failed", reason=f"renting on Azure is not in this version ({pool})")
 
-    def _get(self, path: str) -> dict[str, Any]:
-        safe = urllib.parse.quote(path.lstrip("/"), safe="/?$&=#()")
-        return ask_with_token(ENDPOINT_VARIABLE, DEFAULT_ENDPOINT, safe, self._token, "Azure", _DENIED)
+    def running(self, region: str, tags: Sequence[tuple[str, str]]) -> tuple[Found, ...]:
+        """The running machines of `region` in the subscription that have all `tags`.
 
-    def _token(self) -> str:
-        with self._lock:
-            return self._tokens.token()
+        Raises:
+            UnreachableError: no answer, or Azure has no such region. CredentialsError: refused, or no subscription is known.
+            DamagedError: a list has no end or makes no sense.
+        """
+        subscription = self._api.subscription()
+        self._api.check_region(subscription, region)
+        wanted = dict(tags)
+        found = machines(self._api, subscription, region, lambda has: wanted.items() <= has.items())
+        return tuple(each for each in found if each.state == "running" and not each.pending)
 
 
-def verdict(document: dict[str, Any], number: str) -> tuple[State, str]:
-    """What the answer to a get with the instance view says of exactly this machine: state and reason."""
-    properties = document.get("properties")
-    known = properties if isinstance(properties, dict) else {}
-    here = str(known.get("vmId", ""))
-    if re.fullmatch(r"[0-9a-fA-F-]{36}", here) and here.lower() != number.lower():
-        return "terminated", f"another machine ({here}) has its name now"
-    if here.lower() != number.lower():
-        return "unknown", "the answer names no machine"
-    view = known.get("instanceView")
-    rows = view.get("statuses") if isinstance(view, dict) else None
-    codes = (
-        [clean(row.get("code", ""), limit=60) for row in rows if isinstance(row, dict)]
-        if isinstance(rows, list)
-        else []
-    )
-    if any(code.lower().startswith("hibernationstate/hibernated") for code in codes):
-        return "unknown", "hibernated: its memory may come back"
-    power = [code.partition("/")[2].lower() for code in codes if code.lower().startswith("powerstate/")]
-    if len(power) != 1:
-        return "unknown", "Azure tells no power state"
-    return _POWER.get(power[0], "unknown"), f"PowerState/{power[0]}"
+def machines(
+    api: Api, subscription: str, region: str, fits: Callable[[dict[str, str]], bool]
+) -> tuple[Found, ...]:
+    """The machines of `region` whose tags fit, each looked at by itself: the list tells no power state.
+
+    One that goes between the list and the look is left out.
+    """
+    base = f"/subscriptions/{subscription}/providers"
+    paths = [
+        str(row["id"])
+        for row in api.pages(f"{base}/Microsoft.Compute/virtualMachines?api-version={COMPUTE}")
+        if str(row.get("location", "")).lower() == region.lower()
+        and isinstance(row.get("id"), str)
+        and fits(tags_of(row))
+    ]
+    if not paths:
+        return ()
+    cards = list(api.pages(f"{base}/Microsoft.Network/networkInterfaces?api-version={NETWORK}"))
+    publics = list(api.pages(f"{base}/Microsoft.Network/publicIPAddresses?api-version={NETWORK}"))
+    addresses = addresses_of(cards, publics)
+    found = []
+    for path in paths:
+        if not INSTANCE.fullmatch(f"{path}#{'0' * 36}"):
+            continue  # no path of a machine: nothing is asked for there
+        try:
+            found.append(found_of(api.get(f"{path}?$expand=instanceView&api-version={COMPUTE}"), addresses))
+        except NotFoundError:
+            continue
+    return tuple(found)

@@ -61,6 +61,11 @@ def _find(typed: dict[str, Any]) -> tuple[Found, ...]:
         raise UsageError("--region is needed: the region to look in, such as us-east-1")
     if typed["provider"] == "gcp":
         return _google(typed["region"], tags)
+    if typed["provider"] == "azure":
+        from backends.clock import SystemClock
+        from backends.clouds.azure.cloud import AzureCloud
+
+        return AzureCloud(SystemClock()).running(typed["region"], tags)
     from backends.clouds.aws.instances import instances
 
     filters = [("instance-state-name", ["running"]), *((f"tag:{key}", [value]) for key, value in tags)]
