@@ -181,7 +181,12 @@ COMMANDS: tuple[Command, ...] = (
         tier=3,
         arguments=(
             Argument(
-                "provider", "where to look", kind="choice", choices=("aws",), operand=True, required=True
+                "provider",
+                "where to look",
+                kind="choice",
+                choices=("aws", "gcp", "azure"),
+                operand=True,
+                required=True,
             ),
             Argument(
                 "region", "only this region; may be repeated (default: all of the fleet's pools)", many=True

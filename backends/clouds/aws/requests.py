@@ -10,6 +10,7 @@ from typing import Any
 from backends.clouds.aws.launch import Launch
 from backends.clouds.lending import FLEET_MARK, client_token
 from backends.clouds.port import Market
+from backends.clouds.recorded import user_data
 
 MARKED = ("instance", "volume")
 
@@ -49,14 +50,6 @@ def _machine(launch: Launch) -> dict[str, Any]:
     if launch.mounts:
         request["UserData"] = user_data(launch.mounts)
     return request
-
-
-def user_data(mounts: tuple[str, ...]) -> str:
-    """cloud-init's configuration that mounts these file systems; JSON is YAML."""
-    rows = [line.split(" ") for line in mounts]
-    options = [row[3] if len(row) > 3 else "defaults,nofail" for row in rows]
-    lines = [[*row[:3], option, "0", "2"] for row, option in zip(rows, options, strict=True)]
-    return "#cloud-config\n" + json.dumps({"mounts": lines}) + "\n"
 
 
 def run_request(

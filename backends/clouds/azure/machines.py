@@ -27,6 +27,7 @@ _POWER: dict[str, State] = {
     "stopped": "stopped",
     "deallocated": "stopped",
 }
+NOT_MADE = "it could not be made"
 Addresses = Mapping[str, tuple[str | None, str | None]]  # machine's path in small letters → (public, private)
 
 
@@ -72,7 +73,12 @@ def found_of(document: dict[str, Any], addresses: Addresses) -> Found:
     if pending:
         state, reason = "running", f"provisioning: {making}"
     elif making == "failed" and state == "unknown":
-        state, reason = "terminated", "it could not be made"
+        codes = [str(each.get("code", "")) for each in rows(table(known.get("instanceView")).get("statuses"))]
+        why = [code.split("/")[2] for code in codes if code.lower().startswith("provisioningstate/failed/")]
+        state, reason = (
+            "terminated",
+            f"{NOT_MADE}: {clean(', '.join(why) or 'Azure tells no reason', limit=120)}",
+        )
     public, private = addresses.get(path.lower(), (None, None))
     disk = table(table(known.get("storageProfile")).get("osDisk"))
     system = "windows" if str(disk.get("osType", "")).lower() == "windows" else "linux"
