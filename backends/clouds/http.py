@@ -28,6 +28,10 @@ class NotFoundError(UnreachableError):
 class BadRequestError(UnreachableError):
     """The server answered 400: to a request for a token, OAuth's word for a grant that is refused or a clock that is off."""
 
+    clock = (
+        ""  # how far this machine's clock is off by the server's, in words; empty: it is not, or not known
+    )
+
 
 class _Stay(urllib.request.HTTPRedirectHandler):
     """Answers 3xx become errors."""
@@ -123,12 +127,11 @@ def _refusal(
     code, text = said(told)
     if error.code == 403 and ("ratelimit" in code.lower() or "quota" in code.lower()):
         return UnreachableError(f"{what}: too many requests (403 {code})", hint="try again in a minute")
+    off = _off(error.headers.get("Date"), wall)
     if error.code in (401, 403):
-        off = None if wall is None else skew_s(error.headers.get("Date"), wall())
-        if off is not None and abs(off) >= SKEW_S:
-            way = "behind" if off > 0 else "ahead"
+        if off:
             return CredentialsError(
-                f"{what}: access is refused ({error.code}), and this machine's clock is {abs(off) / 60:.0f} min {way}",
+                f"{what}: access is refused ({error.code}), and this machine's clock is {off}",
                 hint="set the clock, then try again",
             )
         if any(word in f"{code} {text}".lower() for word in _EXPIRED):
@@ -148,9 +151,19 @@ def _refusal(
             f"{what}: refused ({error.code} {shown})", status=error.code, code=code, text=text
         )
     if error.code == 400:
-        return BadRequestError(f"{what}: the server answered 400")
+        bad = BadRequestError(f"{what}: the server answered 400")
+        bad.clock = off
+        return bad
     hint = "try again in a minute" if error.code == 503 else None
     return UnreachableError(f"{what}: the server answered {error.code}", hint=hint)
+
+
+def _off(date: str | None, wall: Callable[[], float] | None) -> str:
+    """`12 min behind` where this machine's clock is so far off that providers refuse what it signs; else empty."""
+    off = None if wall is None else skew_s(date, wall())
+    if off is None or abs(off) < SKEW_S:
+        return ""
+    return f"{abs(off) / 60:.0f} min {'behind' if off > 0 else 'ahead'}"
 
 
 def said(body: bytes) -> tuple[str, str]:

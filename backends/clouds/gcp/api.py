@@ -86,3 +86,9 @@ class Api:
         if body is not None:
             data, headers["Content-Type"] = json.dumps(body).encode(), "application/json"
         return urllib.request.Request(f"{base}/{path}", data, headers, method=method)  # noqa: S310 - checked by secure
+
+
+def zones_of(api: Api, project: str, region: str) -> list[str]:
+    """The zones of a region."""
+    rows = api.get(f"projects/{project}/regions/{urllib.parse.quote(region, safe='')}").get("zones")
+    return [str(each).rpartition("/")[2] for each in rows] if isinstance(rows, list) else []

@@ -6,7 +6,6 @@ nothing is remembered here: each look asks anew, and goes on at the zone that ha
 
 from __future__ import annotations
 
-import urllib.parse
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +13,7 @@ from backends.clean import clean
 from backends.clock import Clock
 from backends.clouds import lending
 from backends.clouds.gcp import launch as records
-from backends.clouds.gcp.api import Api
+from backends.clouds.gcp.api import Api, zones_of
 from backends.clouds.gcp.instances import found_of, name_of
 from backends.clouds.gcp.launch import FLEET_LABEL, TOKEN_LABEL, Launch
 from backends.clouds.http import NotFoundError, RefusedError
@@ -163,7 +162,7 @@ def trial(api: Api, wanted: Wanted) -> None:
         UsageError: a type, image, network or service is not there.
     """
     launch, base = wanted.launch, f"projects/{wanted.launch.project}"
-    zones = launch.zones or tuple(_zones(api, base, wanted.region))[:1]
+    zones = launch.zones or tuple(zones_of(api, launch.project, wanted.region))[:1]
     if not zones:
         raise UsageError(f"Google Cloud lists no zone of {wanted.region} for project {launch.project}")
     names = [path for path in (launch.image, launch.network, launch.subnet) if path is not None]
@@ -178,11 +177,6 @@ def trial(api: Api, wanted: Wanted) -> None:
             api.get(name)
         except NotFoundError:
             raise UsageError(f"Google Cloud has no {name}, which the record of {wanted.pool} names") from None
-
-
-def _zones(api: Api, base: str, region: str) -> list[str]:
-    rows = api.get(f"{base}/regions/{urllib.parse.quote(region, safe='')}").get("zones")
-    return [str(each).rpartition("/")[2] for each in rows] if isinstance(rows, list) else []
 
 
 def delete(api: Api, instance: str) -> None:

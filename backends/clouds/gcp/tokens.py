@@ -45,7 +45,7 @@ class Tokens:
         if now < self._until:
             return self._token
         path = credentials_file()
-        answer = _by_metadata() if path is None else _by_file(path, self._clock.wall(), self._scope)
+        answer = _by_metadata() if path is None else _by_file(path, self._clock, self._scope)
         token, life = answer.get("access_token"), answer.get("expires_in")
         if not isinstance(token, str) or not token.isascii() or not token.isprintable() or " " in token:
             raise DamagedError("Google credentials: the answer holds no access token")
@@ -74,14 +74,14 @@ def document_of(path: Path) -> dict[str, Any]:
         ) from None
 
 
-def _by_file(path: Path, now: float, scope: str) -> dict[str, Any]:
+def _by_file(path: Path, clock: Clock, scope: str) -> dict[str, Any]:
     document = document_of(path)
     kind = document.get("type")
     if kind == "service_account":
         address = _address(document.get("token_uri"), path)
         form = {
             "grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer",
-            "assertion": _assertion(document, address, int(now), path, scope),
+            "assertion": _assertion(document, address, int(clock.wall()), path, scope),
         }
     elif kind == "authorized_user":
         address = _address(document.get("token_uri") or "https://oauth2.googleapis.com/token", path)
@@ -95,10 +95,13 @@ def _by_file(path: Path, now: float, scope: str) -> dict[str, Any]:
     data = urllib.parse.urlencode(form).encode()
     request = urllib.request.Request(address, data, method="POST")  # noqa: S310 - checked by _address
     try:
-        return ask(request, "Google credentials")
-    except BadRequestError:
+        return ask(request, "Google credentials", wall=clock.wall)
+    except BadRequestError as error:
+        off = f"this machine's clock is {error.clock}"
+        why = off if error.clock else "expired, revoked, or this machine's clock is off"
         raise CredentialsError(
-            f"Google credentials: {clean(path)} is refused (400): revoked, or this machine's clock is off"
+            f"Google credentials: {clean(path)} is refused (400): {why}",
+            hint="set the clock, then try again" if error.clock else "make a new key, or log in again",
         ) from None
 
 

@@ -45,6 +45,12 @@ def _asked(provider: str, region: str, kind: str, system: str, market: Market, c
             from backends.clouds.azure.retail import DEFAULT_URL, retail_prices
 
             return [row for row in retail_prices(DEFAULT_URL, region, [kind], system) if row.kind == market]
+        if provider == "gcp":
+            from backends.clouds.gcp.catalogue import list_prices
+            from backends.clouds.gcp.cloud import project_here
+
+            rows = list_prices(None, project_here(), region, [kind], system, clock)
+            return [row for row in rows if row.kind == market]
         if provider != "aws":
             return []
         if market == "spot":
