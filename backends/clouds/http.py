@@ -76,6 +76,21 @@ def ask(
     return read(body, what)
 
 
+def ask_rows(
+    request: urllib.request.Request,
+    what: str,
+    *,
+    denied_hint: str | None = None,
+    wall: Callable[[], float] | None = None,
+) -> list[dict[str, Any]]:
+    """As `ask`, for an answer that is a list of objects."""
+    _, _, body = _sent(request, what, denied_hint, wall, plain=True)
+    rows = read(b'{"rows":' + body + b"}", what).get("rows")
+    if not isinstance(rows, list):
+        raise DamagedError(f"{what}: the answer is no list")
+    return [row for row in rows if isinstance(row, dict)]
+
+
 def send(
     request: urllib.request.Request, what: str, *, denied_hint: str | None = None, wall: Callable[[], float]
 ) -> Answered:

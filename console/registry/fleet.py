@@ -68,7 +68,7 @@ COMMANDS: tuple[Command, ...] = (
                 "provider",
                 "who is asked",
                 kind="choice",
-                choices=("aws", "gcp", "azure", "slurm"),
+                choices=("aws", "gcp", "azure", "runpod", "vast", "slurm"),
                 operand=True,
                 required=True,
             ),
@@ -77,7 +77,7 @@ COMMANDS: tuple[Command, ...] = (
             ),
             Argument(
                 "tag",
-                "only instances with this tag, KEY=VALUE; of Slurm name, partition, account or qos; may be repeated",
+                "only instances with this tag, KEY=VALUE; of Slurm name, partition, account or qos, of RunPod name, of Vast.ai label; may be repeated",
                 required=True,
                 many=True,
             ),

@@ -74,7 +74,7 @@ COMMANDS: tuple[Command, ...] = (
             Argument("feed", "a file or URL (default: the provider's public feed)", kind="path"),
             Argument(
                 "prices",
-                "spot and on-demand prices of this provider instead: asked for (aws, azure, gcp), or from a table by --feed",
+                "spot and on-demand prices of this provider instead: asked for, or from a table by --feed",
                 kind="choice",
                 choices=("aws", "azure", "gcp", "runpod", "vast"),
             ),

@@ -143,9 +143,7 @@ def test_every_row_has_price_discount_figure_with_basis_and_age(
         f'[pools."gcp/us-central1/{GOOGLE}/linux".launch]\nimage = "x"\ntested_at = "2026-12-01T00:00:00Z"\n'
         f'[pools."azure/eastus/{AZURE}/linux".launch]\nimage = "x"\n'
     )
-    listed = run("pools", "list", "--providers", "aws,gcp,azure", "--gpu", "H100:8")[
-        "items"
-    ]
+    listed = run("pools", "list", "--providers", "aws,gcp,azure", "--gpu", "H100:8")["items"]
     priced = {item["provider"]: item for item in listed if item["spot_usd_per_hour"] is not None}
     assert set(priced) == {"aws", "gcp", "azure"}
     for item in priced.values():

@@ -65,7 +65,7 @@ class Story(ABC):
     """The parts that stay when a console is opened anew."""
 
     provider: ClassVar[str]
-    pools: ClassVar[tuple[str, str, str]]  # the first is home
+    pools: ClassVar[tuple[str, ...]]  # the first is home
     image: ClassVar[str]  # of the machine that runs already, as launch records name it
     other_image: ClassVar[str]
     lost_words: ClassVar[str]  # what the provider's word on a reclaimed machine holds

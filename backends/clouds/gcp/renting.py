@@ -63,12 +63,16 @@ class Wanted:
     def call(self, place: str, generation: int) -> tuple[str, dict[str, Any]]:
         """Path and body of the creating call at one place."""
         name = records.name_of(self.token, place, generation)
-        base, words = f"projects/{self.launch.project}", {"market": self.market, "marked": self.marked}
+        base = f"projects/{self.launch.project}"
         same = f"requestId={records.request_id(self.token, place, generation)}"
         if place == self.region:
-            body = records.bulk_request(self.launch, self.kind, name=name, **words)  # type: ignore[arg-type]  # two words of two types
-            return f"{base}/regions/{place}/instances/bulkInsert?{same}", body
-        body = records.insert_request(self.launch, self.kind, place, name=name, **words)  # type: ignore[arg-type]
+            bulk = records.bulk_request(
+                self.launch, self.kind, name=name, market=self.market, marked=self.marked
+            )
+            return f"{base}/regions/{place}/instances/bulkInsert?{same}", bulk
+        body = records.insert_request(
+            self.launch, self.kind, place, name=name, market=self.market, marked=self.marked
+        )
         return f"{base}/zones/{place}/instances?{same}", body
 
 

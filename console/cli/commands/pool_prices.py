@@ -18,8 +18,6 @@ from backends.errors import CredentialsError, UsageError
 if TYPE_CHECKING:
     from console.cli.invocation import Invocation
 
-ASKED = ("aws", "azure", "gcp")  # providers whose prices we can ask for
-
 
 def pull(invocation: Invocation) -> int:
     """Ask the provider, keep what it told, say for each type what is missing; 1 when nothing asked for has a price."""
@@ -27,11 +25,6 @@ def pull(invocation: Invocation) -> int:
     provider, region, system = str(typed["prices"]), typed["region"], typed["os"] or "linux"
     if typed["feed"] is not None and not str(typed["feed"]).startswith(("http://", "https://")):
         return _pull_table(invocation, provider, system)
-    if provider not in ASKED:
-        raise UsageError(
-            f"--prices {provider}: nobody is asked for these in this version",
-            hint="give a table with --feed FILE.csv",
-        )
     if not region or not typed["instance"]:
         raise UsageError(
             f"--prices {provider} needs --region and --instance",
@@ -104,6 +97,14 @@ def _ask(
         from backends.clouds.azure.retail import DEFAULT_URL, retail_prices
 
         return retail_prices(str(invocation.arguments["feed"] or DEFAULT_URL), region, types, system)
+    if provider == "runpod":
+        from backends.clouds.markets import runpod
+
+        return runpod.offers(types, region, invocation.clock)
+    if provider == "vast":
+        from backends.clouds.markets import vast
+
+        return vast.offers(types, region, invocation.clock)
     if provider == "gcp":
         from backends.clouds.gcp.catalogue import list_prices
         from backends.clouds.gcp.cloud import project_here

@@ -112,6 +112,14 @@ def _clouds(
             return PracticeCloud(context.practice_socket, clock)
         if node.provider in ("aws", "gcp", "azure") and node.provider not in made:
             made[node.provider] = lender_of(node.provider)
+        if node.provider == "runpod" and node.provider not in made:
+            from backends.clouds.markets.runpod import RunPodCloud
+
+            made["runpod"] = RunPodCloud(clock)
+        if node.provider == "vast" and node.provider not in made:
+            from backends.clouds.markets.vast import VastCloud
+
+            made["vast"] = VastCloud(clock)
         if node.provider == "slurm" and node.provider not in made:
             from backends.clouds.slurm.cloud import SlurmCloud
 

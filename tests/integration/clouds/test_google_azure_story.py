@@ -28,7 +28,7 @@ class OnGoogle(Story):
 
     provider = "gcp"
     kinds = ("g2-standard-8", "g2-standard-12", "g2-standard-16")
-    pools = tuple(f"gcp/{googlepeer.REGION}/{kind}/linux" for kind in kinds)  # type: ignore[assignment]  # three
+    pools = tuple(f"gcp/{googlepeer.REGION}/{kind}/linux" for kind in kinds)
     image, other_image, lost_words = googlepeer.IMAGE, googlepeer.OTHER_IMAGE, "preempted"
 
     def __init__(self, directory: Path, peer: googlepeer.Google) -> None:
@@ -74,7 +74,7 @@ class OnAzure(Story):
 
     provider = "azure"
     kinds = ("Standard_NC16as_T4_v3", "Standard_NC4as_T4_v3", "Standard_NC8as_T4_v3")
-    pools = tuple(f"azure/eastus/{kind}/linux" for kind in kinds)  # type: ignore[assignment]  # three
+    pools = tuple(f"azure/eastus/{kind}/linux" for kind in kinds)
     image, other_image, lost_words = azurepeer.IMAGE, azurepeer.OTHER_IMAGE, "PowerState/deallocated"
 
     def __init__(self, directory: Path, peer: azurepeer.Azure) -> None:
