@@ -31,7 +31,7 @@ TABLE: dict[str, tuple[Entry, Entry, Entry, Entry]] = {
         Entry("proven", "every push", "tests/lab/test_criu_kinds.py"),
         Entry("unproven", "no GPU"),
         Entry("proven", "crun every push, runc with `make prove`", "tests/lab/test_oci.py"),
-        Entry("proven", "every push", "tests/lab/test_story.py"),
+        Entry("proven", "every push", "tests/integration/guard/test_guard_signal.py"),
     ),
     "aws": _CLOUD,
     "gcp": _CLOUD,
