@@ -68,7 +68,7 @@ COMMANDS: tuple[Command, ...] = (
                 "provider",
                 "who is asked",
                 kind="choice",
-                choices=("aws", "gcp", "azure", "runpod", "vast", "slurm"),
+                choices=("aws", "gcp", "azure", "runpod", "vast", "kubernetes", "slurm"),
                 operand=True,
                 required=True,
             ),

@@ -57,6 +57,8 @@ def _find(typed: dict[str, Any]) -> tuple[Found, ...]:
         tags.append((key, value))
     if typed["provider"] == "slurm":
         return _slurm(typed, tags)
+    if typed["provider"] == "kubernetes":
+        return _kubernetes(typed["region"], tags)
     if typed["provider"] in ("runpod", "vast"):
         return _market(typed["provider"], typed["region"], tags)
     if not typed["region"]:
@@ -84,6 +86,18 @@ def _google(region: str, tags: list[tuple[str, str]]) -> tuple[Found, ...]:
                 f"--tag {key}={value}: a label of Google Cloud is small letters, digits, - and _"
             )
     return GoogleCloud(SystemClock()).running(project_here(), region, tags)
+
+
+def _kubernetes(region: str | None, tags: list[tuple[str, str]]) -> tuple[Found, ...]:
+    from backends.clock import SystemClock
+    from backends.clouds.kubernetes.cloud import KubernetesCloud
+
+    for key, value in tags:
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,252}", key) or not re.fullmatch(
+            r"[A-Za-z0-9._-]{0,63}", value
+        ):
+            raise UsageError(f"--tag {key}={value}: a label of Kubernetes is letters, digits, . _ - and /")
+    return KubernetesCloud(SystemClock()).running(tags, region)
 
 
 def _market(provider: str, region: str | None, tags: list[tuple[str, str]]) -> tuple[Found, ...]:

@@ -120,6 +120,10 @@ def _clouds(
             from backends.clouds.markets.vast import VastCloud
 
             made["vast"] = VastCloud(clock)
+        if node.provider == "kubernetes" and node.provider not in made:
+            from backends.clouds.kubernetes.cloud import KubernetesCloud
+
+            made["kubernetes"] = KubernetesCloud(clock)
         if node.provider == "slurm" and node.provider not in made:
             from backends.clouds.slurm.cloud import SlurmCloud
 
