@@ -11,7 +11,7 @@ from backends.clock import parse_utc
 from backends.clouds.aws import advisor, advisor_cache, feed, gpus
 from backends.clouds.aws.advisor import AdvisorPool, Feed
 from backends.clouds.prices_file import read_prices
-from backends.errors import UnreachableError, UsageError
+from backends.errors import ReprieveError, UnreachableError, UsageError
 from console.cli.cells import Column
 from console.cli.planning.feed import open_feed, parsed
 from console.cli.planning.prices import join, priced_rows, pulled
@@ -68,7 +68,11 @@ def list_pools(invocation: Invocation) -> int:
         items += rows
     launchable = _launchable(invocation)
     for item in items:
-        item["not_launchable"] = launchable.get(item["pool"], "no launch record")
+        item["not_launchable"] = (
+            "the fleet's files cannot be read"
+            if launchable is None
+            else launchable.get(item["pool"], "no launch record")
+        )
     items = [join(item, priced.get(item["pool"]), fetched.get(item["pool"]), wall) for item in items]
     columns = _COLUMNS
     if any(item["spot_usd_per_hour"] is not None for item in items):
@@ -88,13 +92,21 @@ def list_pools(invocation: Invocation) -> int:
     return 0
 
 
-def _launchable(invocation: Invocation) -> dict[str, str | None]:
-    """Pools of the fleet's files that have a launch record: None, or why no machine of one can be launched."""
+def _launchable(invocation: Invocation) -> dict[str, str | None] | None:
+    """Pools of the fleet's files that have a launch record: None, or why no machine of one can be launched.
+
+    None where the files cannot be read: the figures are shown all the same, and what is wrong is said.
+    """
     from backends.inventory.load import load
 
+    try:
+        pools = load(invocation.context.fleet).pools
+    except ReprieveError as error:
+        invocation.say(f"what can be launched is not known: {error.message}")
+        return None
     return {
         name: None if pool.launch.get("tested_at") else f"never tested: reprieve pools test {name}"
-        for name, pool in load(invocation.context.fleet).pools.items()
+        for name, pool in pools.items()
         if pool.launch is not None
     }
 
