@@ -14,12 +14,16 @@ import pytest
 
 from backends.clouds.gcp.catalogue import prices_of, shape_of
 from console.cli import run as command_line
-from tests.support.data import data
 from tests.support.fakeaws import fake_aws
 from tests.support.fakehttp import Asked, Reply, serving
 from tests.support.googlepeer import google_peer
 
 GOOGLE, AZURE, AMAZON = "a3-highgpu-8g", "Standard_ND96isr_H100_v5", "p5.48xlarge"
+FEED = {  # the form of the whole one, which test_pool_prices.py reads from its file
+    "ranges": [{"index": 0, "label": "<5%", "dots": 0, "max": 5}],
+    "instance_types": {AMAZON: {"cores": 192, "ram_gb": 2048.0, "emr": False}},
+    "spot_advisor": {"us-east-1": {"Linux": {AMAZON: {"s": 50, "r": 0}}, "Windows": {}}},
+}
 TYPE = {
     "name": GOOGLE, "guestCpus": 208, "memoryMb": 1916928,
     "accelerators": [{"guestAcceleratorType": "nvidia-h100-80gb", "guestAcceleratorCount": 8}],
@@ -122,7 +126,9 @@ def test_every_row_has_price_discount_figure_with_basis_and_age(
 ) -> None:
     row = {"AvailabilityZone": "us-east-1b", "InstanceType": AMAZON, "ProductDescription": "Linux/UNIX",
            "SpotPrice": "38.1", "Timestamp": "2026-11-29T10:00:00Z"}  # fmt: skip
-    run("pools", "pull", "--feed", str(data("spot-advisor", "spot-advisor-2025-06.json.gz")))
+    feed = tmp_path / "feed-2026-12.json"
+    feed.write_text(json.dumps(FEED))
+    run("pools", "pull", "--feed", str(feed))
     with contextlib.ExitStack() as stack:
         fake, environment = stack.enter_context(fake_aws())
         stack.enter_context(mock.patch.dict(os.environ, environment))
