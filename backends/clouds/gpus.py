@@ -40,6 +40,9 @@ _GOOGLE: dict[str, tuple[str, int]] = {
 
 
 def gpu_of(provider: str, instance_type: str) -> tuple[str, int] | None:
-    """(model, count) of a type of `azure` or `gcp`; None when it is not in the table."""
+    """(model, count) of a type of `azure`, `gcp`, or a marketplace (whose types are named by it); None when it is not in the table."""
+    if provider in ("runpod", "vast"):
+        count, _, model = instance_type.partition("x-")
+        return (model.split("-")[0].upper(), int(count)) if count.isdigit() and model else None
     table = {"azure": _AZURE, "gcp": _GOOGLE}.get(provider, {})
     return table.get(instance_type.lower())

@@ -108,7 +108,7 @@ class Launcher(Protocol):
 class Owned:
     """Something at a provider that this fleet created; text is cleaned."""
 
-    kind: Literal["instance", "volume", "template"]
+    kind: Literal["instance", "volume", "template", "card", "address"]
     id: str
     region: str
     pool: str = ""  # provider/region/type/os; empty: it belongs to none

@@ -85,11 +85,14 @@ class KeptFigure:
     fetched_at: str
 
 
-def save_figures(cache: Path, provider: str, figures: Sequence[Figure], fetched_at: str) -> None:
-    """Put `figures` in place of all older ones of the provider, whole or not at all."""
+def save_figures(
+    cache: Path, provider: str, figures: Sequence[Figure], fetched_at: str, *, whole: bool = True
+) -> None:
+    """Put `figures` in place of all older ones of the provider, whole or not at all; without `whole` in place of their own."""
     with opened(private(cache) / FILE, WHAT) as connection:
         connection.executescript(_SCHEMA)
-        connection.execute("DELETE FROM figures WHERE provider = ?", (provider,))
+        if whole:
+            connection.execute("DELETE FROM figures WHERE provider = ?", (provider,))
         connection.executemany(
             "INSERT OR REPLACE INTO figures VALUES (?, ?, ?, ?, ?, ?, ?)",
             (

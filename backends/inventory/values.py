@@ -19,7 +19,7 @@ _V6 = r"\[?[0-9A-Fa-f:]*:[0-9A-Fa-f:.]+(?:%[\w.-]{1,32})?\]?"
 _SSH = re.compile(rf"(?:(?!-)[\w.-]{{1,64}}@)?(?:{_V6}|{_HOST})(?::\d{{1,5}})?\Z")
 _URL = re.compile(r"[a-z][a-z0-9+-]*://\S+\Z")
 _CREDENTIALS = re.compile(r"[A-Za-z0-9+-]+://[^/]*@")
-_TRANSPORT = re.compile(r"(?:aws-ssm|gcp-iap):(?!-)[\w./-]{1,253}\Z")
+_TRANSPORT = re.compile(r"(?:[A-Za-z0-9_][\w.+-]{0,63}@)?(?:aws-ssm|gcp-iap):(?!-)[\w./-]{1,253}\Z")
 
 
 def text(value: Any) -> str:
@@ -126,7 +126,7 @@ def texts(value: Any) -> dict[str, str]:
 
 
 def ssh(value: Any) -> str:
-    """An alias from ssh_config, [user@]host[:port], or aws-ssm:… and gcp-iap:…; never a command or an option."""
+    """An alias from ssh_config, [user@]host[:port], or [user@]aws-ssm:… and gcp-iap:…; never a command or an option."""
     result = text(value)
     if not (_TRANSPORT.match(result) or _SSH.match(result)):
         raise ValueError(

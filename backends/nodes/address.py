@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 from backends.clean import clean
 from backends.errors import UsageError
+from backends.nodes.transports import Transport, is_transport
+from backends.nodes.transports import read as read_transport
 
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,63}\$?\Z")
 _ZONE = re.compile(r"[A-Za-z0-9._-]{1,15}\Z")
 _HOST_EXTRA = frozenset("._-")
 HOST_LIMIT = 253  # characters of a DNS name (RFC 1035)
-BUILT_IN = ("aws-ssm:", "gcp-iap:")
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class Target:
     host: str
     user: str | None = None
     port: int | None = None
+    transport: Transport | None = None  # the tunnel that leads there; None: TCP
 
 
 def is_address(value: str) -> bool:
@@ -76,14 +78,12 @@ def check_port(value: str) -> int:
 
 
 def parse_target(text: str) -> Target:
-    """Read `alias`, `user@host`, `host:port`, `user@[v6]:port` or a bare IPv6 literal; raise UsageError otherwise."""
-    if text.startswith(BUILT_IN):
-        raise UsageError(
-            f"ssh = {clean(text, limit=80)!r}: the built-in transport {text.partition(':')[0]} is not available "
-            f"in this version; use an alias or user@host:port"
-        )
+    """Read `alias`, `user@host`, `host:port`, `user@[v6]:port`, a bare IPv6 literal or `[user@]aws-ssm:…`; raise UsageError otherwise."""
     user, at, rest = text.rpartition("@")
     name = check_user(user) if at else None
+    if is_transport(rest):
+        tunnel = read_transport(rest)
+        return Target(tunnel.host, name, transport=tunnel)
     if rest.startswith("["):
         host, bracket, tail = rest[1:].partition("]")
         if not bracket or not is_address(host) or (tail and not tail.startswith(":")):

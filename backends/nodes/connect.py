@@ -20,6 +20,7 @@ from backends.clock import Clock
 from backends.errors import CredentialsError, HostKeyError, ReprieveError, UnreachableError, UsageError
 from backends.nodes.hostkeys import HostKeys, Shown, Trust, refusal
 from backends.nodes.route import Hop, Route
+from backends.nodes.transports import check_tool
 
 HANDSHAKE_S = 10.0  # deadline of TCP connection, key exchange and login of one hop
 PER_SERVER = 8  # handshakes at once with one sshd, whose MaxStartups drops beyond 10 (sshd_config(5))
@@ -129,7 +130,12 @@ class Connector:
             for algorithms in ([kinds] if kinds else []) + [None]:
                 try:
                     key = await asyncssh.get_server_host_key(
-                        hop.host, hop.port, tunnel=tunnel, config=None, server_host_key_algs=algorithms or ()
+                        hop.host,
+                        hop.port,
+                        tunnel=tunnel,
+                        config=None,
+                        server_host_key_algs=algorithms or (),
+                        proxy_command=_proxy(hop),
                     )
                 except asyncssh.KeyExchangeFailed:
                     if algorithms is None:
@@ -167,6 +173,7 @@ class Connector:
                     host_key_alias=hop.host_key_alias,
                     known_hosts=trust.known_hosts(),
                     client_factory=lambda: client,
+                    proxy_command=_proxy(hop),
                     **_FIXED,
                     **options,
                 )
@@ -204,12 +211,19 @@ _FIXED: dict[str, Any] = {
     "kbdint_auth": False,
     "host_based_auth": False,
     "gss_host": None,
-    "proxy_command": None,
     "connect_timeout": HANDSHAKE_S,
     "login_timeout": HANDSHAKE_S,
     "keepalive_interval": KEEPALIVE_S,
     "keepalive_count_max": KEEPALIVE_MISSED,
 }
+
+
+def _proxy(hop: Hop) -> list[str] | None:
+    """The tunnel's program and arguments, run without a shell; None over TCP."""
+    if not hop.tunnel:
+        return None
+    check_tool(hop.tunnel)
+    return list(hop.tunnel)
 
 
 def login_options(hop: Hop) -> dict[str, Any]:

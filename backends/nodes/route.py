@@ -23,6 +23,7 @@ class Hop:
     user: str
     identity_files: tuple[str, ...] = ()  # empty: the agent and the default keys
     host_key_alias: str | None = None  # name to look the key up by, instead of the address
+    tunnel: tuple[str, ...] = ()  # program and arguments of the tunnel that leads there; empty: TCP
 
     @property
     def shown(self) -> str:
@@ -50,7 +51,7 @@ def route_to(node: Node, ssh_config: Path | None) -> Route:
     if node.identity_file is not None:
         last = hops[-1]
         own = (str(Path(node.identity_file).expanduser()),)
-        hops = (*hops[:-1], Hop(last.host, last.port, last.user, own, last.host_key_alias))
+        hops = (*hops[:-1], Hop(last.host, last.port, last.user, own, last.host_key_alias, last.tunnel))
     return Route(hops, tuple(dict.fromkeys(notes)))
 
 
@@ -63,6 +64,8 @@ def _resolve(
     found = settings_for(lines, target.host, target.user)
     notes = list(found.notes)
     before: tuple[Hop, ...] = ()
+    if target.transport is not None:  # its way is its own: no ProxyCommand, no ProxyJump
+        return (_hop(target, found),), notes
     command = found.values.get("proxycommand", "none")
     if allow_jump and command.lower() != "none":
         raise UsageError(
@@ -84,17 +87,20 @@ def _hop(target: Target, found: Settings) -> Hop:
     values, places = found.values, found.places
     user = target.user or check_user(values.get("user", local_user()))
     place = places.get("hostname", "ssh_config")
-    host = expand(values.get("hostname", "%h"), alias=target.host, host=target.host, user=user, place=place)
+    named = "%h" if target.transport is not None else values.get("hostname", "%h")
+    host = expand(named, alias=target.host, host=target.host, user=user, place=place)
     keys = []
     for text in found.identity_files:
         if text.lower() != "none":
             full = expand(text, alias=target.host, host=host, user=user, place="IdentityFile")
             keys.append(str(Path(full).expanduser()))
     alias = values.get("hostkeyalias")
+    port = target.port or check_port(values.get("port", "22"))
     return Hop(
         host=check_host(host),
-        port=target.port or check_port(values.get("port", "22")),
+        port=port,
         user=user,
         identity_files=tuple(keys),
         host_key_alias=None if alias is None else check_host(alias),
+        tunnel=() if target.transport is None else target.transport.command(port),
     )

@@ -68,7 +68,7 @@ COMMANDS: tuple[Command, ...] = (
                 "provider",
                 "who is asked",
                 kind="choice",
-                choices=("aws", "gcp", "slurm"),
+                choices=("aws", "gcp", "azure", "runpod", "vast", "kubernetes", "slurm"),
                 operand=True,
                 required=True,
             ),
@@ -77,7 +77,7 @@ COMMANDS: tuple[Command, ...] = (
             ),
             Argument(
                 "tag",
-                "only instances with this tag, KEY=VALUE; of Slurm name, partition, account or qos; may be repeated",
+                "only instances with this tag, KEY=VALUE; of Slurm name, partition, account or qos, of RunPod name, of Vast.ai label; may be repeated",
                 required=True,
                 many=True,
             ),
@@ -185,7 +185,12 @@ COMMANDS: tuple[Command, ...] = (
         tier=3,
         arguments=(
             Argument(
-                "provider", "where to look", kind="choice", choices=("aws",), operand=True, required=True
+                "provider",
+                "where to look",
+                kind="choice",
+                choices=("aws", "gcp", "azure"),
+                operand=True,
+                required=True,
             ),
             Argument(
                 "region", "only this region; may be repeated (default: all of the fleet's pools)", many=True

@@ -74,18 +74,21 @@ COMMANDS: tuple[Command, ...] = (
             Argument("feed", "a file or URL (default: the provider's public feed)", kind="path"),
             Argument(
                 "prices",
-                "spot and on-demand prices of this provider instead: asked for (aws, azure), or from a table by --feed",
+                "spot and on-demand prices of this provider instead: asked for, or from a table by --feed",
                 kind="choice",
                 choices=("aws", "azure", "gcp", "runpod", "vast"),
             ),
             Argument(
                 "figures",
-                "whose interruption figures (default aws); azure: from a file of `az graph query`, or with a token",
+                "whose interruption figures (default aws); azure: from a file of `az graph query`, or with a token; gcp: of --instance in --region",
                 kind="choice",
-                choices=("aws", "azure"),
+                choices=("aws", "azure", "gcp"),
             ),
-            Argument("region", "with --prices: the region, such as us-east-1 or eastus"),
-            Argument("instance", "with --prices: instance types, comma separated; aws: patterns too (p5*)"),
+            Argument("region", "with --prices, or --figures gcp: the region, such as us-east-1 or eastus"),
+            Argument(
+                "instance",
+                "with --prices, or --figures gcp: instance types, comma separated; aws: patterns too (p5*)",
+            ),
             Argument(
                 "os",
                 "with --prices: operating system (default linux)",

@@ -42,7 +42,7 @@ def serving(answer: Answer) -> Iterator[str]:
             self.end_headers()
             self.wfile.write(body.encode())
 
-        do_GET = do_POST = handle_any  # noqa: N815 - the base class's names
+        do_GET = do_POST = do_PUT = do_DELETE = handle_any  # noqa: N815 - the base class's names
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True

@@ -3,50 +3,39 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from backends.clean import clean
 from backends.clock import Clock, format_utc
+from backends.clouds import recorded
 from backends.clouds.aws import launch as records
 from backends.clouds.aws import owned as owning
 from backends.clouds.aws import renting, requests, spot
 from backends.clouds.aws.calls import client, explained
 from backends.clouds.aws.instances import instances
-from backends.clouds.aws.requests import FLEET_TAG
+from backends.clouds.lender import Lender
+from backends.clouds.lending import FLEET_MARK, client_token
 from backends.clouds.port import InstanceState, Market, Owned, Replacement
 from backends.errors import ReprieveError, UsageError
 from backends.records.node import Node
 
-_SSH = re.compile(r"(?:(?P<user>[^@\s]+)@)?(?P<host>[^@:\s]+)(?::(?P<port>\d{1,5}))?\Z")
 SOURCE = "aws/ec2:DescribeInstances"
 GROUP_TAG = (
     "aws:autoscaling:groupName"  # put there by AWS alone: tags that begin with aws: cannot be made by users
 )
 
-Launches = Callable[
-    [], Mapping[str, Mapping[str, Any]]
-]  # pool → its launch record as the fleet's files have it
-PriceOf = Callable[[str, Market], float | None]  # USD an hour of a pool on a market; None: not known
 
-
-class AwsCloud:
+class AwsCloud(Lender[records.Launch]):
     """Asks EC2 in the region of each node's pool; see `port.Cloud`, `Renter`, `Launcher`, `Reaper`, `Terminator`.
 
     One client a region is kept. Nothing is created without a tested launch record, a known price and the fleet's mark.
     """
 
-    def __init__(
-        self,
-        clock: Clock,
-        *,
-        launches: Launches = dict,
-        price_of: PriceOf = lambda pool, market: None,
-        fleet: Callable[[], str] = lambda: "",
-    ) -> None:
-        self._clock, self._launches, self._price_of, self._fleet = clock, launches, price_of, fleet
+    provider, shown = "aws", "AWS"
+
+    def __init__(self, clock: Clock, **words: Any) -> None:
+        super().__init__(clock, **words)
         self._clients: dict[tuple[str, int | None], Any] = {}
         self._lock = threading.Lock()
 
@@ -91,7 +80,7 @@ class AwsCloud:
         rows = instances(region, [("instance-id", [node.instance])], ec2)
         if not rows:
             raise UsageError(f"EC2 in {region} knows no {node.instance}: nothing was ended")
-        keep = not rows[0].spot and FLEET_TAG not in rows[0].tags
+        keep = not rows[0].spot and FLEET_MARK not in rows[0].tags
         with explained("end instance", region):
             if keep:
                 ec2.stop_instances(InstanceIds=[node.instance], Force=True)
@@ -99,10 +88,6 @@ class AwsCloud:
                 ec2.terminate_instances(InstanceIds=[node.instance])
 
     # -- a lender -------------------------------------------------------------------------------------------------
-
-    def replace(self, pool: str, token: str) -> Replacement:
-        """Nothing is had for nothing: `rent`."""
-        return Replacement(token, "failed", reason=f"AWS lends only for money, by rent ({clean(pool)})")
 
     def rent(self, pool: str, token: str, *, market: Market, max_usd: float) -> Replacement:
         """As `port.Renter.rent`; `failed` too where the pool is not launchable, its price unknown or over `max_usd`."""
@@ -115,18 +100,8 @@ class AwsCloud:
 
     def cancel(self, token: str) -> None:
         """End what came of this request, in every region of a pool with a launch record."""
-        for region in sorted({_parts(pool)[0] for pool in self._launches() if pool.startswith("aws/")}):
+        for region in sorted({self._parts(pool)[0] for pool in self._launches() if pool.startswith("aws/")}):
             renting.cancel(self._client(region), region, token)
-
-    def launchable(self, pool: str) -> str | None:
-        """Why no machine of `pool` can be launched; None when one can."""
-        try:
-            found = self._launch(pool)
-        except UsageError as error:
-            return error.message
-        if not found.tested_at:
-            return f"the launch record of {clean(pool)} was never tested: reprieve pools test {clean(pool)}"
-        return None
 
     def request(self, pool: str, token: str, *, market: Market) -> dict[str, Any]:
         """The exact call: `call` and `parameters`; with CreateFleet also the launch template that it needs."""
@@ -134,7 +109,7 @@ class AwsCloud:
         launch = wanted.launch
         if launch.types:
             template = requests.template_request(launch, fleet=wanted.fleet)
-            made = requests.client_token(token, wanted.kind, *launch.types, 0)
+            made = client_token(token, wanted.kind, *launch.types, 0)
             parameters = requests.fleet_request(
                 launch,
                 wanted.kind,
@@ -150,7 +125,7 @@ class AwsCloud:
                 "template": template,
             }
         subnet = launch.subnets[0] if launch.subnets else None
-        made = requests.client_token(token, wanted.kind, subnet, 0)
+        made = client_token(token, wanted.kind, subnet, 0)
         parameters = requests.run_request(
             launch, wanted.kind, subnet, market=market, mark=wanted.mark, token=made
         )
@@ -173,7 +148,12 @@ class AwsCloud:
             with explained("volumes", region):
                 answer = ec2.describe_volumes(Filters=[{"Name": "volume-id", "Values": wanted}])
             volumes = {row["VolumeId"]: row for row in answer.get("Volumes", [])}
-        new = dataclasses.replace(records.taken(rows[0], volumes), **_way_in(node, rows[0]))
+        new = dataclasses.replace(
+            records.taken(rows[0], volumes),
+            **recorded.way_in(
+                node.ssh, node.identity_file, rows[0].get("PublicIpAddress"), rows[0].get("PrivateIpAddress")
+            ),
+        )
         before = self._launches().get(node.pool)
         old = None if before is None else records.read(node.pool, before)
         return records.write(records.merged(old, new))
@@ -181,7 +161,7 @@ class AwsCloud:
     def test(self, pool: str, table: Mapping[str, Any] | None = None) -> str:
         """Try the pool's record, or `table` in its place, by DryRun; when it passed. Raises what EC2 says against it."""
         launch = self._launch(pool) if table is None else records.read(pool, table)
-        region, kind = _parts(pool)
+        region, kind = self._parts(pool)
         wanted = renting.Wanted(pool, region, kind, launch, "trial", "spot", self._fleet())
         renting.trial(self._client(region), wanted)
         return format_utc(self._clock.wall())
@@ -196,17 +176,11 @@ class AwsCloud:
         """Remove it, if it still carries the mark."""
         owning.remove(self._client(thing.region), thing, self._fleet())
 
-    def _launch(self, pool: str) -> records.Launch:
-        _parts(pool)
-        table = self._launches().get(pool)
-        if table is None:
-            raise UsageError(
-                f"pool {clean(pool)} has no launch record: `reprieve jobs protect` on a node of it takes one"
-            )
+    def _read(self, pool: str, table: Mapping[str, Any]) -> records.Launch:
         return records.read(pool, table)
 
     def _wanted(self, pool: str, token: str, market: Market) -> renting.Wanted:
-        region, kind = _parts(pool)
+        region, kind = self._parts(pool)
         return renting.Wanted(pool, region, kind, self._launch(pool), token, market, self._fleet())
 
     def _client(self, region: str, attempts: int | None = None) -> Any:
@@ -214,29 +188,6 @@ class AwsCloud:
             if (region, attempts) not in self._clients:
                 self._clients[region, attempts] = client("ec2", region, attempts=attempts)
             return self._clients[region, attempts]
-
-
-def _way_in(node: Node, row: Mapping[str, Any]) -> dict[str, Any]:
-    """How SSH reaches this node, where its record tells it: user, port, key, and which address it is."""
-    told = _SSH.match(node.ssh)
-    if told is None:
-        return {"identity_file": node.identity_file}
-    kinds = {row.get("PublicIpAddress"): "public", row.get("PrivateIpAddress"): "private"}
-    port = told["port"]
-    return {
-        "user": told["user"], "port": None if port is None else int(port), "identity_file": node.identity_file,
-        "address": kinds.get(told["host"]),
-    }  # fmt: skip
-
-
-def _parts(pool: str) -> tuple[str, str]:
-    """Region and instance type of a pool of AWS; UsageError for anything else."""
-    parts = pool.split("/")
-    if len(parts) != 4 or parts[0] != "aws" or not all(parts):
-        raise UsageError(f"pool {clean(pool, limit=80)!r}: aws/REGION/TYPE/linux is expected")
-    if parts[3] != "linux":
-        raise UsageError(f"pool {clean(pool, limit=80)!r}: only linux machines are launched")
-    return parts[1], parts[2]
 
 
 def region_of(node: Node) -> str | None:

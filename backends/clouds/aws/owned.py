@@ -10,7 +10,7 @@ from backends.clean import clean
 from backends.clock import format_utc
 from backends.clouds.aws.calls import code_of, explained, pages
 from backends.clouds.aws.instances import instances
-from backends.clouds.aws.requests import FLEET_TAG, TOKEN_TAG
+from backends.clouds.lending import FLEET_MARK, TOKEN_MARK
 from backends.clouds.port import Owned
 from backends.errors import UsageError
 
@@ -27,10 +27,10 @@ def owned(ec2: Any, region: str, fleet: str) -> tuple[Owned, ...]:
     Raises:
         UsageError, CredentialsError, UnreachableError: a call failed; nothing can then be said to be gone.
     """
-    mine = (f"tag:{FLEET_TAG}", [fleet])
+    mine = (f"tag:{FLEET_MARK}", [fleet])
     machines = [
         Owned("instance", each.instance, region, each.pool, each.reason or each.state, each.launched_at,
-              each.tags.get(TOKEN_TAG, ""))
+              each.tags.get(TOKEN_MARK, ""))
         for each in instances(region, [mine, ("instance-state-name", _LIVE)], ec2)
         if each.state != "stopping"
     ]  # fmt: skip
@@ -38,7 +38,7 @@ def owned(ec2: Any, region: str, fleet: str) -> tuple[Owned, ...]:
 
 
 def _filters(fleet: str) -> list[dict[str, Any]]:
-    return [{"Name": f"tag:{FLEET_TAG}", "Values": [fleet]}]
+    return [{"Name": f"tag:{FLEET_MARK}", "Values": [fleet]}]
 
 
 def _volumes(ec2: Any, region: str, fleet: str) -> Iterator[Owned]:
@@ -89,7 +89,7 @@ def remove(ec2: Any, thing: Owned, fleet: str) -> None:
         found = instances(thing.region, [("instance-id", [thing.id])], ec2)
         if not found or found[0].state in ("terminated", "stopping"):
             return
-        if found[0].tags.get(FLEET_TAG) != fleet:
+        if found[0].tags.get(FLEET_MARK) != fleet:
             raise UsageError(
                 f"{thing.id} in {thing.region} does not carry the mark of this fleet: it is left alone"
             )

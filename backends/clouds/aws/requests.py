@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 from collections.abc import Mapping
 from typing import Any
 
 from backends.clouds.aws.launch import Launch
+from backends.clouds.lending import FLEET_MARK, client_token
 from backends.clouds.port import Market
+from backends.clouds.recorded import user_data
 
-FLEET_TAG, TOKEN_TAG, POOL_TAG = "reprieve:fleet", "reprieve:token", "reprieve:pool"
 MARKED = ("instance", "volume")
-
-
-def client_token(*parts: object) -> str:
-    """A ClientToken of at most 64 ASCII characters: the same parts, the same token."""
-    digest = hashlib.sha256(json.dumps([str(part) for part in parts]).encode()).hexdigest()
-    return f"reprieve-{digest[:40]}"
-
-
-def marks(fleet: str, token: str, pool: str) -> dict[str, str]:
-    """The tags by which what is created is found again."""
-    return {FLEET_TAG: fleet, TOKEN_TAG: client_token(token), POOL_TAG: pool}
 
 
 def _tags(launch: Launch, mark: Mapping[str, str]) -> list[dict[str, str]]:
@@ -63,14 +52,6 @@ def _machine(launch: Launch) -> dict[str, Any]:
     return request
 
 
-def user_data(mounts: tuple[str, ...]) -> str:
-    """cloud-init's configuration that mounts these file systems; JSON is YAML."""
-    rows = [line.split(" ") for line in mounts]
-    options = [row[3] if len(row) > 3 else "defaults,nofail" for row in rows]
-    lines = [[*row[:3], option, "0", "2"] for row, option in zip(rows, options, strict=True)]
-    return "#cloud-config\n" + json.dumps({"mounts": lines}) + "\n"
-
-
 def run_request(
     launch: Launch, kind: str, subnet: str | None, *, market: Market, mark: Mapping[str, str], token: str
 ) -> dict[str, Any]:
@@ -96,10 +77,10 @@ def template_request(launch: Launch, *, fleet: str) -> dict[str, Any]:
     machine = _machine(launch)
     if "UserData" in machine:
         machine["UserData"] = base64.b64encode(machine["UserData"].encode()).decode()
-    mark = {FLEET_TAG: fleet}
+    mark = {FLEET_MARK: fleet}
     machine["TagSpecifications"] = [{"ResourceType": "volume", "Tags": _tags(launch, mark)}]
     name = client_token(fleet, json.dumps(machine, sort_keys=True))
-    spec = [{"ResourceType": "launch-template", "Tags": [{"Key": FLEET_TAG, "Value": fleet}]}]
+    spec = [{"ResourceType": "launch-template", "Tags": [{"Key": FLEET_MARK, "Value": fleet}]}]
     return {
         "LaunchTemplateName": name,
         "LaunchTemplateData": machine,

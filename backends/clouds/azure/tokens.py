@@ -80,7 +80,9 @@ def _by_service(tenant: str, client: str, secret: str) -> dict[str, Any]:
     try:
         return ask(request, "Azure credentials")
     except BadRequestError:
-        raise CredentialsError("Azure credentials: the service principal is refused (400)") from None
+        raise CredentialsError(
+            "Azure credentials: the service principal is refused (400): its secret has expired, or is wrong"
+        ) from None
 
 
 def _by_machine() -> dict[str, Any]:

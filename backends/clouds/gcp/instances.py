@@ -79,6 +79,7 @@ def found_of(project: str, row: dict[str, Any]) -> Found:
     scheduling = row.get("scheduling")
     plan = scheduling if isinstance(scheduling, dict) else {}
     labels = row.get("labels")
+    made = row.get("creationTimestamp")
     return Found(
         instance=f"{project}/{zone}/{name}/{number}",
         name=name,
@@ -88,6 +89,8 @@ def found_of(project: str, row: dict[str, Any]) -> Found:
         state=_STATES.get(str(row.get("status")), ("unknown", ""))[0],
         public_address=_address(row, public=True),
         private_address=_address(row, public=False),
+        launched_at=clean(made, limit=40) if isinstance(made, str) else None,
+        pending=row.get("status") in ("PROVISIONING", "STAGING"),
         tags={
             clean(key, limit=63): clean(value, limit=63)
             for key, value in (labels.items() if isinstance(labels, dict) else ())

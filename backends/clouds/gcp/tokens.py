@@ -22,6 +22,7 @@ from backends.records.strict import loads
 FILE_VARIABLE = "GOOGLE_APPLICATION_CREDENTIALS"
 METADATA_VARIABLE = "GCE_METADATA_HOST"
 SCOPE = "https://www.googleapis.com/auth/compute.readonly"
+WRITING = "https://www.googleapis.com/auth/compute"
 EARLY_S = 120.0  # a token is renewed so long before its end
 LIFE_S = 3600  # of an assertion; Google allows no more
 _USER = Path(".config/gcloud/application_default_credentials.json")
@@ -30,8 +31,8 @@ _USER = Path(".config/gcloud/application_default_credentials.json")
 class Tokens:
     """Gives a token, kept until shortly before its end. Not shared between threads without a lock of the caller's."""
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+    def __init__(self, clock: Clock, scope: str = SCOPE) -> None:
+        self._clock, self._scope = clock, scope
         self._token, self._until = "", float("-inf")
 
     def token(self) -> str:
@@ -44,7 +45,7 @@ class Tokens:
         if now < self._until:
             return self._token
         path = credentials_file()
-        answer = _by_metadata() if path is None else _by_file(path, self._clock.wall())
+        answer = _by_metadata() if path is None else _by_file(path, self._clock, self._scope)
         token, life = answer.get("access_token"), answer.get("expires_in")
         if not isinstance(token, str) or not token.isascii() or not token.isprintable() or " " in token:
             raise DamagedError("Google credentials: the answer holds no access token")
@@ -73,14 +74,14 @@ def document_of(path: Path) -> dict[str, Any]:
         ) from None
 
 
-def _by_file(path: Path, now: float) -> dict[str, Any]:
+def _by_file(path: Path, clock: Clock, scope: str) -> dict[str, Any]:
     document = document_of(path)
     kind = document.get("type")
     if kind == "service_account":
         address = _address(document.get("token_uri"), path)
         form = {
             "grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer",
-            "assertion": _assertion(document, address, int(now), path),
+            "assertion": _assertion(document, address, int(clock.wall()), path, scope),
         }
     elif kind == "authorized_user":
         address = _address(document.get("token_uri") or "https://oauth2.googleapis.com/token", path)
@@ -94,10 +95,13 @@ def _by_file(path: Path, now: float) -> dict[str, Any]:
     data = urllib.parse.urlencode(form).encode()
     request = urllib.request.Request(address, data, method="POST")  # noqa: S310 - checked by _address
     try:
-        return ask(request, "Google credentials")
-    except BadRequestError:
+        return ask(request, "Google credentials", wall=clock.wall)
+    except BadRequestError as error:
+        off = f"this machine's clock is {error.clock}"
+        why = off if error.clock else "expired, revoked, or this machine's clock is off"
         raise CredentialsError(
-            f"Google credentials: {clean(path)} is refused (400): revoked, or this machine's clock is off"
+            f"Google credentials: {clean(path)} is refused (400): {why}",
+            hint="set the clock, then try again" if error.clock else "make a new key, or log in again",
         ) from None
 
 
@@ -107,11 +111,11 @@ def _address(value: object, path: Path) -> str:
     raise CredentialsError(f"Google credentials: {clean(path)} names no https token_uri")
 
 
-def _assertion(document: dict[str, Any], audience: str, now: int, path: Path) -> str:
+def _assertion(document: dict[str, Any], audience: str, now: int, path: Path, scope: str) -> str:
     from backends.store.assertions import rs256
 
     claims = {
-        "iss": str(document.get("client_email", "")), "scope": SCOPE, "aud": audience, "iat": now, "exp": now + LIFE_S,
+        "iss": str(document.get("client_email", "")), "scope": scope, "aud": audience, "iat": now, "exp": now + LIFE_S,
     }  # fmt: skip
     signed = f"{_part({'alg': 'RS256', 'typ': 'JWT'})}.{_part(claims)}"
     try:

@@ -57,10 +57,19 @@ def _find(typed: dict[str, Any]) -> tuple[Found, ...]:
         tags.append((key, value))
     if typed["provider"] == "slurm":
         return _slurm(typed, tags)
+    if typed["provider"] == "kubernetes":
+        return _kubernetes(typed["region"], tags)
+    if typed["provider"] in ("runpod", "vast"):
+        return _market(typed["provider"], typed["region"], tags)
     if not typed["region"]:
         raise UsageError("--region is needed: the region to look in, such as us-east-1")
     if typed["provider"] == "gcp":
         return _google(typed["region"], tags)
+    if typed["provider"] == "azure":
+        from backends.clock import SystemClock
+        from backends.clouds.azure.cloud import AzureCloud
+
+        return AzureCloud(SystemClock()).running(typed["region"], tags)
     from backends.clouds.aws.instances import instances
 
     filters = [("instance-state-name", ["running"]), *((f"tag:{key}", [value]) for key, value in tags)]
@@ -77,6 +86,36 @@ def _google(region: str, tags: list[tuple[str, str]]) -> tuple[Found, ...]:
                 f"--tag {key}={value}: a label of Google Cloud is small letters, digits, - and _"
             )
     return GoogleCloud(SystemClock()).running(project_here(), region, tags)
+
+
+def _kubernetes(region: str | None, tags: list[tuple[str, str]]) -> tuple[Found, ...]:
+    from backends.clock import SystemClock
+    from backends.clouds.kubernetes.cloud import KubernetesCloud
+
+    for key, value in tags:
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,252}", key) or not re.fullmatch(
+            r"[A-Za-z0-9._-]{0,63}", value
+        ):
+            raise UsageError(f"--tag {key}={value}: a label of Kubernetes is letters, digits, . _ - and /")
+    return KubernetesCloud(SystemClock()).running(tags, region)
+
+
+def _market(provider: str, region: str | None, tags: list[tuple[str, str]]) -> tuple[Found, ...]:
+    """Pods by name, or instances by label: neither has tags."""
+    from backends.clock import SystemClock
+
+    key = "name" if provider == "runpod" else "label"
+    for told, _ in tags:
+        if told != key:
+            raise UsageError(f"--tag {told}=…: of {provider} {key}=… is expected")
+    names = [value for _, value in tags]
+    if provider == "runpod":
+        from backends.clouds.markets.runpod import RunPodCloud
+
+        return RunPodCloud(SystemClock()).running(names, region)
+    from backends.clouds.markets.vast import VastCloud
+
+    return VastCloud(SystemClock()).running(names, region)
 
 
 def _slurm(typed: dict[str, Any], tags: list[tuple[str, str]]) -> tuple[Found, ...]:

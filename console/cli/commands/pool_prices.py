@@ -18,8 +18,6 @@ from backends.errors import CredentialsError, UsageError
 if TYPE_CHECKING:
     from console.cli.invocation import Invocation
 
-ASKED = ("aws", "azure")  # providers whose prices we can ask for
-
 
 def pull(invocation: Invocation) -> int:
     """Ask the provider, keep what it told, say for each type what is missing; 1 when nothing asked for has a price."""
@@ -27,11 +25,6 @@ def pull(invocation: Invocation) -> int:
     provider, region, system = str(typed["prices"]), typed["region"], typed["os"] or "linux"
     if typed["feed"] is not None and not str(typed["feed"]).startswith(("http://", "https://")):
         return _pull_table(invocation, provider, system)
-    if provider not in ASKED:
-        raise UsageError(
-            f"--prices {provider}: nobody is asked for these in this version",
-            hint="give a table with --feed FILE.csv",
-        )
     if not region or not typed["instance"]:
         raise UsageError(
             f"--prices {provider} needs --region and --instance",
@@ -104,6 +97,20 @@ def _ask(
         from backends.clouds.azure.retail import DEFAULT_URL, retail_prices
 
         return retail_prices(str(invocation.arguments["feed"] or DEFAULT_URL), region, types, system)
+    if provider == "runpod":
+        from backends.clouds.markets import runpod
+
+        return runpod.offers(types, region, invocation.clock)
+    if provider == "vast":
+        from backends.clouds.markets import vast
+
+        return vast.offers(types, region, invocation.clock)
+    if provider == "gcp":
+        from backends.clouds.gcp.catalogue import list_prices
+        from backends.clouds.gcp.cloud import project_here
+
+        url = None if invocation.arguments["feed"] is None else str(invocation.arguments["feed"])
+        return list_prices(url, project_here(), region, types, system, invocation.clock)
     from backends.clouds.aws.prices import on_demand_prices, spot_prices
 
     return (*spot_prices(region, types, system, invocation.clock), *on_demand_prices(region, types, system))
@@ -159,5 +166,29 @@ def pull_azure_figures(invocation: Invocation) -> int:
         "pools": len(found),
         "fetched_at": fetched_at,
     }
+    invocation.emit(document)
+    return 0 if found else 1
+
+
+def pull_google_figures(invocation: Invocation) -> int:
+    """Google's preemption history of the types asked for; what was pulled of others before stays."""
+    from backends.clouds.gcp.cloud import project_here
+    from backends.clouds.gcp.preemptions import SOURCE, figures
+
+    region = invocation.arguments["region"]
+    if not region or not invocation.arguments["instance"]:
+        raise UsageError(
+            "--figures gcp needs --region and --instance",
+            hint="such as --region us-central1 --instance a3-highgpu-8g",
+        )
+    types = _types(invocation, "gcp", region, "linux")
+    found = figures(project_here(), region, types, invocation.clock)
+    fetched_at = format_utc(invocation.clock.wall())
+    if not invocation.dry_run and found:
+        price_cache.save_figures(Path(invocation.context.cache), "gcp", found, fetched_at, whole=False)
+    document = {
+        "schema": "reprieve/figure-pull/v1", "provider": "gcp", "source": SOURCE,
+        "basis": found[0].basis if found else None, "pools": len(found), "fetched_at": fetched_at,
+    }  # fmt: skip
     invocation.emit(document)
     return 0 if found else 1

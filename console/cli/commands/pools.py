@@ -11,7 +11,7 @@ from backends.clock import parse_utc
 from backends.clouds.aws import advisor, advisor_cache, feed, gpus
 from backends.clouds.aws.advisor import AdvisorPool, Feed
 from backends.clouds.prices_file import read_prices
-from backends.errors import UnreachableError, UsageError
+from backends.errors import ReprieveError, UnreachableError, UsageError
 from console.cli.cells import Column
 from console.cli.planning.feed import open_feed, parsed
 from console.cli.planning.prices import join, priced_rows, pulled
@@ -32,6 +32,7 @@ _COLUMNS: tuple[tuple[Any, ...], ...] = (
     ("gpu_count", "GPUS", True),
     ("rate_high_per_hour", "RATE HIGH/H", True),
     ("source", "SOURCE", True),
+    ("not_launchable", "NOT LAUNCHABLE", True),
 )  # key, header, only with -o wide
 PRICED = ("aws", "azure", "gcp", "runpod", "vast")
 _PRICED: tuple[tuple[Any, ...], ...] = (
@@ -65,6 +66,13 @@ def list_pools(invocation: Invocation) -> int:
         if not rows:
             invocation.say(f"{name}: no prices match; pull some with `reprieve pools pull --prices {name}`")
         items += rows
+    launchable = _launchable(invocation)
+    for item in items:
+        item["not_launchable"] = (
+            "the fleet's files cannot be read"
+            if launchable is None
+            else launchable.get(item["pool"], "no launch record")
+        )
     items = [join(item, priced.get(item["pool"]), fetched.get(item["pool"]), wall) for item in items]
     columns = _COLUMNS
     if any(item["spot_usd_per_hour"] is not None for item in items):
@@ -82,6 +90,25 @@ def list_pools(invocation: Invocation) -> int:
             f"({found.snapshot_basis}: the data may be older)"
         )
     return 0
+
+
+def _launchable(invocation: Invocation) -> dict[str, str | None] | None:
+    """Pools of the fleet's files that have a launch record: None, or why no machine of one can be launched.
+
+    None where the files cannot be read: the figures are shown all the same, and what is wrong is said.
+    """
+    from backends.inventory.load import load
+
+    try:
+        pools = load(invocation.context.fleet).pools
+    except ReprieveError as error:
+        invocation.say(f"what can be launched is not known: {error.message}")
+        return None
+    return {
+        name: None if pool.launch.get("tested_at") else f"never tested: reprieve pools test {name}"
+        for name, pool in pools.items()
+        if pool.launch is not None
+    }
 
 
 def _check_numbers(typed: Mapping[str, Any]) -> None:
@@ -122,14 +149,14 @@ def _kept(invocation: Invocation, found: Feed, system: str) -> list[AdvisorPool]
 
 def pull(invocation: Invocation) -> int:
     """Refresh the copy; a silent server leaves the last good copy and says its age."""
-    if invocation.arguments["prices"] is not None or invocation.arguments["figures"] == "azure":
+    if invocation.arguments["prices"] is not None or invocation.arguments["figures"] in ("azure", "gcp"):
         from console.cli.commands import pool_prices
 
-        return (
-            pool_prices.pull(invocation)
-            if invocation.arguments["prices"]
-            else pool_prices.pull_azure_figures(invocation)
-        )
+        if invocation.arguments["prices"] is not None:
+            return pool_prices.pull(invocation)
+        if invocation.arguments["figures"] == "gcp":
+            return pool_prices.pull_google_figures(invocation)
+        return pool_prices.pull_azure_figures(invocation)
     for name in ("region", "instance", "os"):
         if invocation.arguments[name] is not None:
             raise UsageError(f"--{name} goes with --prices; the interruption figures are pulled whole")

@@ -97,6 +97,8 @@ def _figure_fields(
         "age_s": round(max(0.0, wall - parse_utc(kept.fetched_at)), 3),
         "notes": [kept.figure.basis],
     }
+    if kept.figure.provider == "gcp":  # a share of ends: no rate follows from it, whatever it is a share per
+        return fields
     try:
         low, high = band_edges(kept.figure.label)
     except ValueError:

@@ -110,29 +110,45 @@ def _clouds(
             from backends.clouds.practice.cloud import PracticeCloud
 
             return PracticeCloud(context.practice_socket, clock)
-        if node.provider == "aws" and node.provider not in made:
-            from backends.clouds.aws.cloud import AwsCloud
-            from console.operations.real.prices import price_of
+        if node.provider in ("aws", "gcp", "azure") and node.provider not in made:
+            made[node.provider] = lender_of(node.provider)
+        if node.provider == "runpod" and node.provider not in made:
+            from backends.clouds.markets.runpod import RunPodCloud
 
-            made["aws"] = AwsCloud(
-                clock,
-                launches=lambda: {name: pool.launch for name, pool in records.pools().items() if pool.launch},
-                price_of=price_of(context.cache, clock),
-                fleet=lambda: keys.verify_key()[:16],
-            )
-        if node.provider == "gcp" and node.provider not in made:
-            from backends.clouds.gcp.cloud import GoogleCloud
+            made["runpod"] = RunPodCloud(clock)
+        if node.provider == "vast" and node.provider not in made:
+            from backends.clouds.markets.vast import VastCloud
 
-            made["gcp"] = GoogleCloud(clock)
-        if node.provider == "azure" and node.provider not in made:
-            from backends.clouds.azure.cloud import AzureCloud
+            made["vast"] = VastCloud(clock)
+        if node.provider == "kubernetes" and node.provider not in made:
+            from backends.clouds.kubernetes.cloud import KubernetesCloud
 
-            made["azure"] = AzureCloud(clock)
+            made["kubernetes"] = KubernetesCloud(clock)
         if node.provider == "slurm" and node.provider not in made:
             from backends.clouds.slurm.cloud import SlurmCloud
 
             made["slurm"] = SlurmCloud(clock)
         return made.get(node.provider)
+
+    def lender_of(provider: str) -> Cloud:
+        from console.operations.real.prices import price_of
+
+        words: dict[str, Any] = {
+            "launches": lambda: {name: pool.launch for name, pool in records.pools().items() if pool.launch},
+            "price_of": price_of(context.cache, clock),
+            "fleet": lambda: keys.verify_key()[:16],
+        }
+        if provider == "aws":
+            from backends.clouds.aws.cloud import AwsCloud
+
+            return AwsCloud(clock, **words)
+        if provider == "gcp":
+            from backends.clouds.gcp.cloud import GoogleCloud
+
+            return GoogleCloud(clock, **words)
+        from backends.clouds.azure.cloud import AzureCloud
+
+        return AzureCloud(clock, **words)
 
     return cloud_of
 

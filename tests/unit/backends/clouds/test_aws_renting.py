@@ -320,7 +320,7 @@ def _no_name(*_: object, **__: object) -> Any:
 def test_mounts_are_made_by_cloud_init_and_hostile_lines_are_refused() -> None:
     table = {"image": AMI, "mounts": ["fs-1:/ /data nfs4 nfsvers=4.1"]}
     made = records.read(POOL, table)
-    from backends.clouds.aws.requests import user_data
+    from backends.clouds.recorded import user_data
 
     text = user_data(made.mounts)
     assert text.startswith("#cloud-config\n")

@@ -11,8 +11,11 @@ import pytest
 
 from backends.clouds.azure.cloud import AzureCloud
 from backends.clouds.port import InstanceState
+from backends.errors import CredentialsError, DamagedError
 from backends.fakes.clock import FakeClock
 from backends.records.node import Node
+from console.cli.commands.fleet_discover import planned
+from tests.support import azurepeer
 from tests.support.fakehttp import Asked, Reply, serving
 
 NUMBER = "0b0c0d0e-0000-4000-8000-00000000000a"
@@ -146,3 +149,70 @@ def test_a_token_that_is_given_is_used(azure: Azure, monkeypatch: pytest.MonkeyP
     assert len(azure.asked) == 1
     monkeypatch.setenv("AZURE_ACCESS_TOKEN", "an old\ntoken")
     assert "is no access token" in said().reason
+
+
+def machine(name: str, **changes: Any) -> dict[str, Any]:
+    card = {"name": "c", "properties": {"ipConfigurations": [{"properties": {"subnet": {"id": "s"}}}]}}
+    properties = {
+        "hardwareProfile": {"vmSize": "Standard_NC4as_T4_v3"}, "storageProfile": {"osDisk": {}},
+        "networkProfile": {"networkInterfaceConfigurations": [card]}, "priority": "Spot",
+        **changes.pop("properties", {}),
+    }  # fmt: skip
+    return {"location": "EastUS", "tags": {"team": "ml"}, "properties": properties, **changes}
+
+
+def test_running_machines_are_found_by_tag_over_all_pages_with_pool_and_addresses() -> None:
+    with azurepeer.azure_peer() as peer:
+        for name, changes in (
+            ("gpu-a", {"zones": ["2"]}), ("gpu-b", {"properties": {"priority": "Regular", "storageProfile": {"osDisk": {"osType": "Windows"}}}}),
+            ("elsewhere", {"location": "westeurope"}), ("other", {"tags": {"team": "x"}}), ("off", {}),
+        ):  # fmt: skip
+            path = f"{azurepeer.MACHINES}/{name}"
+            peer.put(path, machine(name, **changes), "Succeeded")
+            peer.power(path, "deallocated" if name == "off" else "running")
+        cloud = AzureCloud(FakeClock())
+        found = cloud.running("eastus", [("team", "ml")])
+        assert [(each.name, each.pool, each.zone, each.spot) for each in found] == [
+            ("gpu-a", "azure/eastus/Standard_NC4as_T4_v3/linux", "eastus-2", True),
+            ("gpu-b", "azure/eastus/Standard_NC4as_T4_v3/windows", "", False),
+        ]
+        assert (found[0].private_address, found[0].public_address) == ("10.0.0.4", None)
+        ((row, added), _) = planned(found, {}, "azureuser", None, None, "azure")
+        assert (row["state"], added and added.ssh) == ("known", "azureuser@10.0.0.4")
+        assert added is not None
+        assert cloud.instance(added).state == "running"
+        assert cloud.running("eastus", [("team", "nobody")]) == ()
+
+
+def test_which_subscription_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    with azurepeer.azure_peer() as peer:
+        cloud = AzureCloud(FakeClock())
+        peer.subscriptions = [azurepeer.SUBSCRIPTION, NUMBER]
+        with pytest.raises(CredentialsError, match="2 subscriptions are in sight"):
+            cloud.running("eastus", [])
+        monkeypatch.setenv("AZURE_SUBSCRIPTION_ID", azurepeer.SUBSCRIPTION)
+        assert cloud.running("eastus", []) == ()
+        monkeypatch.setenv("AZURE_SUBSCRIPTION_ID", "../x")
+        with pytest.raises(CredentialsError, match="no subscription id"):
+            cloud.running("eastus", [])
+
+
+def test_pages_that_lead_elsewhere_or_nowhere_are_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    following = {"link": "http://evil.example/x"}
+
+    def answer(asked: Asked) -> Reply:
+        if "oauth2" in asked.path:
+            return 200, "application/json", json.dumps({"access_token": "t0k", "expires_in": "9"})
+        return 200, "application/json", json.dumps({"value": [], "nextLink": following["link"]})
+
+    with serving(answer) as base:
+        for name in ("RESOURCE_MANAGER_URL", "POD_IDENTITY_AUTHORITY_HOST"):
+            monkeypatch.setenv(f"AZURE_{name}", base)
+        monkeypatch.setenv("AZURE_SUBSCRIPTION_ID", azurepeer.SUBSCRIPTION)
+        monkeypatch.delenv("AZURE_ACCESS_TOKEN", raising=False)
+        cloud = AzureCloud(FakeClock())
+        with pytest.raises(DamagedError, match="not followed"):
+            cloud.running("eastus", [])
+        following["link"] = f"{base}/subscriptions/again"
+        with pytest.raises(DamagedError, match="no end"):
+            cloud.running("eastus", [])

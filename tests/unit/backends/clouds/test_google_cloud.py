@@ -13,6 +13,7 @@ import pytest
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
+from backends.clock import SystemClock
 from backends.clouds.gcp.cloud import GoogleCloud, project_here
 from backends.clouds.gcp.instances import name_of
 from backends.clouds.port import InstanceState
@@ -206,7 +207,9 @@ def test_a_refused_grant_is_about_credentials(
 ) -> None:
     key_file(tmp_path, google, monkeypatch)
     google.bodies["token"] = (400, {"error": "invalid_grant"})
-    assert "revoked, or this machine's clock is off" in said().reason
+    assert "this machine's clock is" in said().reason  # a fake clock, far from the server's
+    told = GoogleCloud(FakeClock(SystemClock().wall())).instance(Node("n", "u@h", "gcp", None, INSTANCE))
+    assert "expired, revoked, or this machine's clock is off" in told.reason
 
 
 def listed(number: str, **more: Any) -> dict[str, Any]:
@@ -235,6 +238,7 @@ def test_running_instances_are_found_by_label_over_all_pages(
             return 200, "application/json", json.dumps(pages[query.get("pageToken", [""])[0]])
         return google(asked)
 
+    google.bodies["/compute/v1/projects/ml-p/regions/us-central1"] = (200, {"name": "us-central1"})
     with serving(turn) as base:
         monkeypatch.setenv("CLOUDSDK_API_ENDPOINT_OVERRIDES_COMPUTE", f"{base}/compute/v1")
         cloud = GoogleCloud(FakeClock())
