@@ -235,3 +235,20 @@ def test_what_cannot_be_one_group_is_said_and_nobody_is_frozen(
     with pytest.raises(UsageError, match=said):
         save(practice.fleet())
     assert "hold" not in practice.nodes["n0"].calls
+
+
+def test_retention_keeps_what_the_group_may_go_back_to(tmp_path: Path) -> None:
+    practice = Practice(tmp_path, real=True)
+    job, *_ = group_of(practice, 2)
+    save(practice.fleet())
+    node = practice.nodes["n0"]
+    for _ in range(5):
+        practice.clock.advance(60)
+        node.save_now(node.held[job.uid])
+    fleet = practice.fleet()
+    truth, key = fleet.truth(job), fleet.job_key(job.uid)
+    for name in ("1.6", "1.7"):
+        truth.mark(job.uid, name, "verified", {"by": "me", "seconds": 1.0, "how": "full"})
+    plan = truth.prune(job.uid, key, keep_last=1, min_age_s=0.0, dry_run=True)
+    assert plan["keep"]["1.2"] == "pinned"
+    assert "1.3" in plan["delete"]
