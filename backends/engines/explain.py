@@ -91,6 +91,11 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
         "start it without: USE_LIBUV=0 for torch.distributed, UV_USE_IO_URING=0 for other libuv programs",
     ),
     (
+        r"Unsupported mapping",
+        "the job maps something that CRIU cannot save (io_uring, or memory of a device)",
+        "start it without io_uring (USE_LIBUV=0 for torch.distributed), or use engine signal",
+    ),
+    (
         r"send_fds failed \(-22\)|Can't retrieve FDs from socket",
         "the job holds a descriptor that CRIU cannot take (often io_uring)",
         "start it without io_uring (USE_LIBUV=0 for torch.distributed)",

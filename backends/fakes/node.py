@@ -20,6 +20,7 @@ from backends.errors import (
     UsageError,
 )
 from backends.fakes.held import HeldJob, SmallVerbs
+from backends.fakes.holding import FakeHold, GroupVerbs
 from backends.fakes.world import FakeWorld
 from backends.records import strict
 from backends.records.job import Job
@@ -30,7 +31,7 @@ Document = dict[str, Any]
 
 
 @dataclass
-class FakeNode(SmallVerbs):
+class FakeNode(SmallVerbs, GroupVerbs):
     """One node; also its own link (`NodeLink`)."""
 
     name: str
@@ -61,6 +62,10 @@ class FakeNode(SmallVerbs):
     late: list[Document] = field(default_factory=list)  # restore calls that broke off and may arrive yet
     facts: Document = field(default_factory=lambda: {"arch": "x86_64", "kernel": "6.1"})
     on_verb: dict[str, Callable[[Document], Document]] = field(default_factory=dict)
+    holds: dict[str, FakeHold] = field(default_factory=dict)
+    hold_failures: list[str] = field(default_factory=list)
+    boot_ahead_s: float = 0.0
+    dump_takes_s: float = 0.5
 
     def __post_init__(self) -> None:
         if not self.guard:
@@ -85,8 +90,10 @@ class FakeNode(SmallVerbs):
             "rehearse": self.rehearse, "prefetch": self.prefetch, "set": self.set, "pause": self.pause, "resume": self.resume,
             "forget": self.forget, "thaw": self.thaw, "examine": self.examine,
              "escrow": self.escrow, "decline": self.decline,
+            "clock": self.clock, "hold": self.hold, "release": self.release,
         }  # fmt: skip
         self.finish_restores()
+        self.expire()
         if verb in self.on_verb:
             answer = self.on_verb[verb](document)
         elif verb == "restore" and self.store_away and document["request"] not in self.outcomes:
@@ -257,6 +264,7 @@ class FakeNode(SmallVerbs):
         if self.dead:
             return
         self.finish_restores()
+        self.expire()
         for held in list(self.held.values()):
             process = held.process
             if process is None or not process.alive or process.frozen or held.state == "paused":

@@ -21,10 +21,10 @@ from backends.guard.server import call
 from backends.records.strict import STATUS_LIMIT, loads, read, to_document
 
 VERBS = (
-    "facts", "status", "events", "acknowledge", "examine", "protect", "start", "save", "restore", "rehearse",
-    "prefetch", "stop", "set", "pause", "resume", "forget", "thaw", "escrow", "decline", "shutdown",
+    "facts", "status", "clock", "events", "acknowledge", "examine", "protect", "start", "save", "hold", "release",
+    "restore", "rehearse", "prefetch", "stop", "set", "pause", "resume", "forget", "thaw", "escrow", "decline", "shutdown",
 )  # fmt: skip
-ATTENDED = ("status", "events", "acknowledge")  # what `attend` answers, a line for a line
+ATTENDED = ("status", "clock", "events", "acknowledge")  # what `attend` answers, a line for a line
 IDLE_S = 300.0  # after so long without a line, the console that asked is taken to be gone
 MARGIN_S = 150.0  # beyond the wait that a document asks for
 START_LIMIT_S = 30.0

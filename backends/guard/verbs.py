@@ -12,7 +12,7 @@ from backends.errors import UsageError
 from backends.guard import engines
 from backends.guard.decide.model import Word
 from backends.guard.disk.requests import Requests, Task
-from backends.guard.jobs import ahead, beginning, changing, restoring, stopping
+from backends.guard.jobs import ahead, beginning, changing, holding, restoring, stopping
 from backends.guard.jobs.book import Book
 from backends.guard.jobs.tools import Tools
 from backends.guard.jobs.unit import JobUnit
@@ -90,6 +90,29 @@ class Save:
     job: str
     wait_s: float = 0.0
     full: bool = False
+
+
+@dataclass(frozen=True)
+class HoldAsked:
+    """A job to freeze at an instant of the node's boot clock, to save, and to hold until `release` or for `hold_s`."""
+
+    request: str
+    job: str
+    group: str  # identity of the group save
+    at: float
+    hold_s: float
+    wait_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class ReleaseAsked:
+    """The word for a held job: it runs on, and its save counts if `keep`."""
+
+    request: str
+    job: str
+    group: str
+    keep: bool
+    wait_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -177,6 +200,9 @@ class Verbs:
             "protect": (Begin, self._protect),
             "start": (Begin, self._start),
             "save": (Save, self._save),
+            "clock": (Nothing, self._clock),
+            "hold": (HoldAsked, self._hold),
+            "release": (ReleaseAsked, self._release),
             "restore": (Restore, self._restore),
             "rehearse": (Restore, self._rehearse),
             "prefetch": (Prefetch, self._prefetch),
@@ -255,6 +281,20 @@ class Verbs:
             "save", asked, asked.wait_s, lambda task: stopping.save_now(unit, task, full=asked.full)
         )
 
+    def _clock(self, _: Nothing) -> Answer:
+        tools = self._host.tools
+        return {"guard": tools.identity.guard, "boot_s": tools.clock.monotonic()}
+
+    def _hold(self, asked: HoldAsked) -> Answer:
+        unit = self._host.book.get(asked.job)
+        work = lambda task: holding.hold(unit, asked.group, asked.at, asked.hold_s, task)  # noqa: E731 - as below
+        return self._run("hold", asked, asked.wait_s, work)
+
+    def _release(self, asked: ReleaseAsked) -> Answer:
+        unit = self._host.book.get(asked.job)
+        work = lambda task: holding.release(unit, asked.group, asked.keep, task)  # noqa: E731 - as below
+        return self._run("release", asked, asked.wait_s, work)
+
     def _restore(self, asked: Restore) -> Answer:
         order = restoring.Order(asked.job, asked.grant, asked.checkpoint)
         book = self._host.book
@@ -280,7 +320,7 @@ class Verbs:
     def _run(
         self,
         verb: str,
-        asked: Save | Restore | Prefetch | Stop,
+        asked: Save | HoldAsked | ReleaseAsked | Restore | Prefetch | Stop,
         wait_s: float,
         work: Callable[[Task], Answer],
     ) -> Answer:

@@ -13,7 +13,7 @@ import asyncssh
 from backends.errors import DamagedError
 from backends.nodes.exchange import CHUNK
 
-ATTENDED = frozenset({"status", "events", "acknowledge"})
+ATTENDED = frozenset({"status", "clock", "events", "acknowledge"})
 FIRST_S = 2.0  # for the first answer: a node that has no such command may just be silent
 
 

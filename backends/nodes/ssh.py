@@ -25,10 +25,10 @@ from backends.records.strict import STATUS_LIMIT, canonical, loads
 
 # Verbs of docs/internals.md section 2; nothing else is ever put on a remote command line.
 VERBS = frozenset({
-    "facts", "status", "events", "acknowledge", "examine", "protect", "start", "save", "restore", "rehearse",
-    "prefetch", "stop", "set", "pause", "resume", "forget", "thaw", "escrow", "decline", "shutdown",
+    "facts", "status", "clock", "events", "acknowledge", "examine", "protect", "start", "save", "hold", "release",
+    "restore", "rehearse", "prefetch", "stop", "set", "pause", "resume", "forget", "thaw", "escrow", "decline", "shutdown",
 })  # fmt: skip
-QUICK = frozenset({"facts", "status", "events", "acknowledge"})
+QUICK = frozenset({"facts", "status", "clock", "events", "acknowledge"})
 # sshd allows 10 sessions a connection (MaxSessions); two are kept for the verbs that answer at once.
 QUICK_SESSIONS, LONG_SESSIONS = 2, 6
 
@@ -61,9 +61,16 @@ class SshLink:
         self._lasting = Lasting(self._open, clock, jitter)
         self._quick = asyncio.Semaphore(QUICK_SESSIONS)
         self._long = asyncio.Semaphore(LONG_SESSIONS)
-        self._attending = Attending(quoted((*_NODE_COMMAND, "attend"))) if attend else None
+        self._attending: Attending | None = None
+        if attend:
+            self.attend()
         self._under_way = 0
         self.notes: tuple[str, ...] = ()  # what of ssh_config is not followed; set once connected
+
+    def attend(self) -> None:
+        """Keep a channel open for looks."""
+        if self._attending is None:
+            self._attending = Attending(quoted((*_NODE_COMMAND, "attend")))
 
     async def call(self, verb: str, document: dict[str, Any], *, timeout_s: float) -> dict[str, Any]:
         """Run one verb of docs/internals.md and return its answer.
@@ -220,6 +227,12 @@ class LinkPool:
             attend=self._attend,
         )  # fmt: skip
         return self._links[node.name]
+
+    async def lasting(self) -> None:
+        """From now on keep a channel open on each node for looks, links that are there already included."""
+        self._attend = True
+        for link in self._links.values():
+            link.attend()
 
     async def close(self) -> None:
         """Close every link and jump host."""

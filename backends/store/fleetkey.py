@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 
 from backends.errors import CredentialsError, DamagedError, UsageError
 from backends.records import strict
+from backends.records.group import GroupEpoch, GroupSave
 from backends.records.lineage import Attestation, Claim, Continues, JobHeader, Tombstone
 from backends.store.fileops import RealOps, read_all, write_new
 
@@ -24,8 +25,8 @@ FORMAT = 1
 RECORD_LIMIT = 64 * 1024  # bytes of one signed record
 REMEMBERED = 64  # records found good
 
-Record = Claim | Continues | Attestation | JobHeader | Tombstone
-R = TypeVar("R", Claim, Continues, Attestation, JobHeader, Tombstone)
+Record = Claim | Continues | Attestation | JobHeader | Tombstone | GroupSave | GroupEpoch
+R = TypeVar("R", Claim, Continues, Attestation, JobHeader, Tombstone, GroupSave, GroupEpoch)
 
 
 @dataclass(frozen=True)

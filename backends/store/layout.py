@@ -91,6 +91,36 @@ def controller(identity: str) -> str:
     return f"controllers/{check_name('controller', identity)}"
 
 
+def group_saves(gid: str) -> str:
+    """Prefix of a group's saves."""
+    return f"groups/{check_uid(gid)}/saves/"
+
+
+def group_save(gid: str, number: int) -> str:
+    """One save of a group."""
+    return f"{group_saves(gid)}{number}"
+
+
+def group_epochs(gid: str) -> str:
+    """Prefix of a group's epochs."""
+    return f"groups/{check_uid(gid)}/epochs/"
+
+
+def group_epoch(gid: str, number: int) -> str:
+    """One epoch of a group."""
+    return f"{group_epochs(gid)}{number}"
+
+
+def is_group(gid: str) -> bool:
+    """Whether a part of a key is a group's id."""
+    return re.fullmatch(r"[a-z0-9]{20}", gid) is not None
+
+
+def parse_number(name: str) -> int | None:
+    """`3` as a number from 1; None when the name is foreign."""
+    return int(name) if _NUMBER.match(name) and int(name) >= 1 else None
+
+
 def parse_epoch(name: str) -> tuple[int, bool] | None:
     """`3` is (3, False), `3.continues` is (3, True), anything else None."""
     number, dot, tail = name.partition(".")

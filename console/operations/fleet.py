@@ -88,6 +88,10 @@ class Links(Protocol):
         """The connection to `node`; opened at the first call."""
         ...
 
+    async def lasting(self) -> None:
+        """From now on keep a channel open on each node for short questions: one takes a round trip, no more."""
+        ...
+
     async def close(self) -> None:
         """Drop all connections."""
         ...

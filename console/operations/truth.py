@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from backends.records.group import GroupEpoch, GroupSave, Member, Resumed
+
 ContinuesKind = Literal["none", "void", "genesis", "checkpoint", "cold"]
 
 
@@ -192,6 +194,30 @@ class Truth(Protocol):
 
     def controllers(self) -> dict[str, dict[str, Any]]:
         """The newest heartbeat of each controller."""
+        ...
+
+    def group_saves(self, group: str) -> tuple[GroupSave, ...]:
+        """All saves of the group named so, newest first."""
+        ...
+
+    def group_epochs(self, group: str) -> tuple[GroupEpoch, ...]:
+        """All epochs of the group, newest first."""
+        ...
+
+    def commit_group(
+        self, group: str, members: tuple[Member, ...], skew: tuple[float, float], nonce: str
+    ) -> GroupSave:
+        """Create the next save of a group, all members or nothing; `skew` is measured and by how much it may be wrong.
+
+        Raises:
+            NotFoundError: a member's checkpoint is not there.
+        """
+        ...
+
+    def take_group(
+        self, group: str, save: int, members: tuple[Resumed, ...], nonce: str
+    ) -> GroupEpoch | None:
+        """Create the next epoch of a group; None when another controller took it."""
         ...
 
     def prune(

@@ -12,6 +12,8 @@ _ATTACH = (
     Argument("container", "name or id of the running container"),
     Argument("slurm", "number of the running Slurm job", kind="int"),
 )
+_JOB_OR_GROUP = Argument("name", "name of the job (or give --group)", kind="job", operand=True)
+_GROUP = Argument("group", "all jobs of this group instead of one job")
 
 _LOOK = (
     Command(
@@ -148,20 +150,31 @@ _ACT = (
     Command(
         noun="jobs",
         verb="save",
-        summary="save a job now",
+        summary="save a job now, or a group of jobs at one instant",
         handler=f"{_HANDLERS}:save",
         tier=1,
-        arguments=(JOB, NO_WAIT, TIMEOUT),
-        examples=(Example("reprieve jobs save llama-ft --yes", "one save outside the interval"),),
+        arguments=(_JOB_OR_GROUP, _GROUP, NO_WAIT, TIMEOUT),
+        examples=(
+            Example("reprieve jobs save llama-ft --yes", "one save outside the interval"),
+            Example("reprieve jobs save --group ranks --yes", "all jobs of the group, at one instant"),
+        ),
+        details=(
+            "With --group all its jobs are frozen at one instant, then all saved, then all run on; the group save exists "
+            "once every job's is durable, or not at all. Their TCP connections come back closed."
+        ),
     ),
     Command(
         noun="jobs",
         verb="restore",
-        summary="bring a job back from a checkpoint, once its old process is proven gone",
+        summary="bring a job or a group back from a checkpoint, once the old process is proven gone",
         handler=f"{_HANDLERS}:restore",
         tier=2,
         arguments=(
-            JOB,
+            _JOB_OR_GROUP,
+            _GROUP,
+            Argument(
+                "group-save", "number of the group save (default: the newest that is whole)", kind="int"
+            ),
             TO,
             CHECKPOINT,
             Argument(
@@ -178,10 +191,12 @@ _ACT = (
         examples=(
             Example("reprieve jobs restore llama-ft --to gpu-b", "after its node was lost"),
             Example("reprieve jobs restore llama-ft --dry-run", "what would be done, changing nothing"),
+            Example("reprieve jobs restore --group ranks", "every job of the group, all from one group save"),
         ),
         details=(
             "Refused with exit 10 while nothing proves that the old process is gone: a silent node is not a dead "
-            "one. --i-know-it-is-dead records your word as the proof; the environment cannot give it."
+            "one. --i-know-it-is-dead records your word as the proof; the environment cannot give it. With --group, jobs of "
+            "the group that live are ended first, so that all go on from one moment (tier 3 then)."
         ),
     ),
     Command(

@@ -8,7 +8,7 @@ import pytest
 
 from backends.engines.port import Process, RestoreRequest, Saved, SaveRequest
 from backends.errors import EngineError
-from tests.support.engines import Bench
+from tests.support.engines import CLOCK, Bench
 
 
 def save(bench: Bench, process: Process, directory: Path) -> Saved:
@@ -147,3 +147,23 @@ class EngineSuite:
         process = restored(bench, saved, tmp_path / "save")
         bench.advance()
         assert bench.steps() == list(range(1, len(bench.steps()) + 1))
+
+
+class StandingSuite:
+    """What a group save needs of an engine beyond that: a tree that stands still already can be saved, and stays so."""
+
+    def test_a_tree_that_stands_still_stays_so_after_a_save(self, bench: Bench, tmp_path: Path) -> None:
+        process = bench.start()
+        bench.engine.freeze(process)
+        before = bench.steps()
+        saved = save(bench, process, tmp_path / "save")
+        CLOCK.sleep(0.2)
+        assert bench.steps() == before
+        bench.engine.thaw(process)
+        bench.advance()
+        bench.engine.end(process)
+        restored(bench, saved, tmp_path / "save")
+        bench.advance()
+        after = bench.steps()
+        assert after == list(range(1, len(after) + 1))
+        assert len(after) > len(before)

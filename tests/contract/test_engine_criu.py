@@ -9,7 +9,7 @@ import pytest
 
 from backends.clock import SystemClock
 from backends.engines.criu import CriuEngine
-from tests.contract.engine_suite import EngineSuite
+from tests.contract.engine_suite import EngineSuite, StandingSuite
 from tests.support.engines import RealBench, criu_or_skip, end_all
 
 pytestmark = pytest.mark.lab
@@ -21,5 +21,5 @@ def bench(tmp_path: Path) -> Iterator[RealBench]:
     end_all(tmp_path)
 
 
-class TestCriu(EngineSuite):
-    """All of it."""
+class TestCriu(EngineSuite, StandingSuite):
+    """All of it, and what a group save needs."""

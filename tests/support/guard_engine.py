@@ -80,6 +80,7 @@ class StopEngine:
         at = time.clock_gettime(time.CLOCK_BOOTTIME)
         if not alive(request.process):
             raise EngineError("the process is gone")
+        still = stopped(request.process.pid)
         os.kill(request.process.pid, signal.SIGSTOP)
         try:
             frozen()
@@ -92,7 +93,8 @@ class StopEngine:
             data = Path(request.job.files[0]).read_bytes()
             (images / "state").write_bytes(data)
         finally:
-            os.kill(request.process.pid, signal.SIGCONT)
+            if not still:
+                os.kill(request.process.pid, signal.SIGCONT)
         took = time.monotonic() - begun
         return Saved(
             frozen_at=wall,
@@ -125,6 +127,8 @@ class StopEngine:
 
     def freeze(self, process: Process) -> None:
         os.kill(process.pid, signal.SIGSTOP)
+        while alive(process) and not stopped(process.pid):
+            time.sleep(0.001)
 
     def thaw(self, process: Process) -> None:
         if alive(process):

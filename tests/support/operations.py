@@ -23,6 +23,7 @@ from backends.ledger.locks import FileLocks
 from backends.ledger.sqlite import SqliteLedger
 from backends.nodes.port import NodeLink
 from backends.records import strict
+from backends.records.group import GroupEpoch, GroupSave, Member, Resumed
 from backends.records.job import Job
 from backends.records.node import Node
 from console.operations.context import Context
@@ -51,6 +52,8 @@ class MemoryBook:
     heartbeats: dict[str, dict[str, Any]] = field(default_factory=dict)
     removed: set[str] = field(default_factory=set)
     leases: dict[tuple[str, int], LeaseView] = field(default_factory=dict)
+    group_saves: dict[str, list[GroupSave]] = field(default_factory=dict)
+    group_epochs: dict[str, list[GroupEpoch]] = field(default_factory=dict)
     chosen: list[tuple[str, int, str | None]] = field(default_factory=list)
     away: bool = False
     moment: Callable[[str], None] = lambda label: None
@@ -243,6 +246,37 @@ class MemoryTruth:
         self._awake("controllers")
         return dict(self.book.heartbeats)
 
+    def group_saves(self, group: str) -> tuple[GroupSave, ...]:
+        self._awake("group_saves")
+        return tuple(reversed(self.book.group_saves.get(group, [])))
+
+    def group_epochs(self, group: str) -> tuple[GroupEpoch, ...]:
+        self._awake("group_epochs")
+        return tuple(reversed(self.book.group_epochs.get(group, [])))
+
+    def commit_group(
+        self, group: str, members: tuple[Member, ...], skew: tuple[float, float], nonce: str
+    ) -> GroupSave:
+        self._awake("commit_group")
+        known = self.book.group_saves.setdefault(group, [])
+        for member in members:
+            if CheckpointId.parse(member.checkpoint) not in self.book.saves[member.job_uid]:
+                raise NotFoundError(member.checkpoint)
+        record = GroupSave("g" * 20, group, len(known) + 1, members, *skew, self.by, nonce, "now")
+        known.append(record)
+        self.book.moment("committed_group")
+        return record
+
+    def take_group(
+        self, group: str, save: int, members: tuple[Resumed, ...], nonce: str
+    ) -> GroupEpoch | None:
+        self._awake("take_group")
+        known = self.book.group_epochs.setdefault(group, [])
+        record = GroupEpoch("g" * 20, group, len(known) + 1, save, members, self.by, nonce, "now")
+        known.append(record)
+        self.book.moment("took_group")
+        return record
+
     def prune(
         self,
         uid: str,
@@ -340,6 +374,9 @@ class FakeLinks:
 
     async def link(self, node: Node) -> NodeLink:
         return self.nodes[node.name]
+
+    async def lasting(self) -> None:
+        """They last."""
 
     async def close(self) -> None:
         """Nothing to close."""

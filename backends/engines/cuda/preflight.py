@@ -12,7 +12,17 @@ from backends.engines.profile import Finding
 
 # Costs NVLink's speed between the GPUs of one node, and is what lets NCCL be saved today.
 NCCL = (("NCCL_P2P_DISABLE", "1"), ("NCCL_NVLS_ENABLE", "0"), ("NCCL_SHM_DISABLE", "1"))
-VARIABLES = frozenset({"CUDA_MPS_PIPE_DIRECTORY", "CUDA_CHECKPOINT_JOB_FILE", *(name for name, _ in NCCL)})
+# How launchers tell a process of all processes of its job, and of those on this node: torchrun, Open MPI, MPICH and Slurm.
+RANKS = (
+    ("WORLD_SIZE", "LOCAL_WORLD_SIZE"),
+    ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"),
+    ("PMI_SIZE", "MPI_LOCALNRANKS"),
+)
+NODES = "SLURM_NNODES"
+VARIABLES = frozenset(
+    {"CUDA_MPS_PIPE_DIRECTORY", "CUDA_CHECKPOINT_JOB_FILE", NODES, *(name for name, _ in NCCL)}
+    | {name for pair in RANKS for name in pair}
+)
 DEVICES = ("/dev/nvidia",)
 
 
@@ -102,6 +112,12 @@ def _of_member(member: Member, around: Surroundings) -> Iterator[Finding]:
             f"{who} shares GPU memory with another process (CUDA IPC): such saves hang or do not restore; start it "
             f"without, or let it save itself",
         )
+    if any("libnccl.so" in mapping.path for mapping in member.mappings) and across_nodes(environment):
+        yield Finding(
+            "self_save_only",
+            f"{who} is one rank of a job on several nodes and uses NCCL: its connections between nodes do not come back, and "
+            f"its GPU memory cannot be saved at one moment with the others': let the program save itself (engine signal)",
+        )
     if len(around.cuda) > 1 and any("libnccl.so" in mapping.path for mapping in member.mappings):
         missing = tuple(f"{name}={value}" for name, value in NCCL if environment.get(name) != value)
         if missing:
@@ -111,6 +127,16 @@ def _of_member(member: Member, around: Surroundings) -> Iterator[Finding]:
                 f"{' '.join(missing)} (this costs NVLink's speed)",
                 missing,
             )
+
+
+def across_nodes(environment: Mapping[str, str]) -> bool:
+    """Whether what a launcher left in the environment says that the job has processes on other nodes."""
+    for whole, here in RANKS:
+        all_ranks, local = environment.get(whole, ""), environment.get(here, "")
+        if all_ranks.isdigit() and local.isdigit() and int(all_ranks) > int(local):
+            return True
+    nodes = environment.get(NODES, "")
+    return nodes.isdigit() and int(nodes) > 1
 
 
 def _of_room(around: Surroundings) -> Iterator[Finding]:

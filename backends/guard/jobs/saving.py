@@ -11,6 +11,8 @@ from tempfile import mkdtemp
 from backends.engines.port import Saved, SaveRequest
 from backends.errors import EngineError, FencedError, FullError, ReprieveError
 from backends.guard.decide.model import Durable, SaveDone, SaveFailed
+from backends.guard.jobs.held import Held
+from backends.guard.jobs.holding import as_held, freeze_at, stay
 from backends.guard.jobs.record import JobRecord, Pending
 from backends.guard.jobs.tools import trouble
 from backends.guard.jobs.unit import JobUnit
@@ -89,8 +91,6 @@ def _dump(unit: JobUnit, flight: _Flight) -> Saved:
     process = record.process
     if process is None:
         raise EngineError(f"job {record.job.name} has no process")
-    hold = unit.hold_number == flight.number
-    unit.enter_freeze(process, "stop" if hold else "save")
     request = SaveRequest(
         job=record.job,
         process=process,
@@ -98,6 +98,10 @@ def _dump(unit: JobUnit, flight: _Flight) -> Saved:
         deadline_s=2 * record.job.max_freeze_s + 60.0,
         max_freeze_s=record.job.max_freeze_s,
     )
+    if unit.held is not None and unit.held.number == flight.number:
+        return _dump_held(unit, unit.held, request)
+    hold = unit.hold_number == flight.number
+    unit.enter_freeze(process, "stop" if hold else "save")
     try:
         saved = unit.engine.save(request, lambda: None)
         if hold:  # what runs on until it is ended would be lost work
@@ -109,6 +113,19 @@ def _dump(unit: JobUnit, flight: _Flight) -> Saved:
     if not hold:
         tools.freezes.leave(record.job.uid)
     return saved
+
+
+def _dump_held(unit: JobUnit, held: Held, request: SaveRequest) -> Saved:
+    """Its part of a group save: it stands still before the dump, and after it until the word comes."""
+    try:
+        freeze_at(unit, held, request.process)
+        saved = unit.engine.save(request, lambda: None)
+        stay(unit, held)
+        return as_held(unit, held, saved)
+    finally:
+        if unit.mind.frozen is None:  # else it is to stand still for another reason by now
+            unit.engine.thaw(request.process)
+        unit.tools.freezes.leave(request.job.uid)
 
 
 def _ship(unit: JobUnit, flight: _Flight, saved: Saved, pending: Pending) -> None:

@@ -12,7 +12,7 @@ from backends.errors import EngineError, FencedError, StillRunningError, Unreach
 from backends.guard.decide.model import Stopped
 from backends.guard.disk.requests import Task
 from backends.guard.jobs.record import Acknowledged
-from backends.guard.jobs.unit import JobUnit
+from backends.guard.jobs.unit import JobUnit, SaveOutcome
 from backends.guard.jobs.watching import look
 from backends.records.strict import to_document
 
@@ -37,7 +37,11 @@ def save_now(unit: JobUnit, task: Task, *, full: bool = False) -> dict[str, Any]
     task.begin()
     if full:
         unit.vault.start_over()
-    outcome = unit.save_outcome(unit.ask_save(), SAVE_LIMIT_S)
+    return save_answer(unit.save_outcome(unit.ask_save(), SAVE_LIMIT_S))
+
+
+def save_answer(outcome: SaveOutcome | None) -> dict[str, Any]:
+    """How a save ended, as the verbs `save` and `release` say it."""
     if outcome is None or outcome.durable is None:
         error = "the save did not end in 6 hours" if outcome is None else outcome.error
         return {"state": "failed", "checkpoint": None, "error": error}

@@ -30,6 +30,7 @@ from backends.guard.decide.model import (
 from backends.guard.decide.show import at_risk_s, next_save_in_s, state_word
 from backends.guard.disk.freezes import Entry
 from backends.guard.engines import named
+from backends.guard.jobs.held import Held
 from backends.guard.jobs.progress import progress_line
 from backends.guard.jobs.record import JobRecord, save_record
 from backends.guard.jobs.tools import Tools, trouble
@@ -65,6 +66,7 @@ class JobUnit:
         self.hold_number: int | None = (
             None  # the final save of a stop: the process stays frozen after its dump
         )
+        self.held: Held | None = None  # the newest part in a group save
         self.leaving = False  # the guard is told to end: leases are withdrawn, nobody will keep them
         self.silence: str | None = None  # why the store does not answer
         self.look_now = threading.Event()  # the lineage should be read without waiting for its turn

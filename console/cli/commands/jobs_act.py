@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from backends.errors import NoProofError
 from console.cli.session import act, checked, on_fleet
+from console.operations.actions.groups import check_words, number_of
 from console.operations.common.forcing import forced
 
 if TYPE_CHECKING:
@@ -15,8 +16,16 @@ if TYPE_CHECKING:
 
 
 def save(invocation: Invocation) -> int:
-    """`jobs save NAME`."""
+    """`jobs save NAME`, or --group."""
+    check_words(invocation.arguments, "jobs save")
     checked(invocation)
+    group = invocation.arguments.get("group")
+    if group is not None:
+        lines = (
+            f"save group {group} now: all its jobs stand still from one instant until the memory of all is copied",
+        )
+        invocation.confirm(1, lines, group)
+        return act(invocation)
     name = invocation.arguments["name"]
     invocation.confirm(1, (f"save {name} now: it stands still while its memory is copied",), name)
     return act(invocation)
@@ -25,6 +34,9 @@ def save(invocation: Invocation) -> int:
 def restore(invocation: Invocation) -> int:
     """`jobs restore NAME`: the plan is shown first."""
     arguments = invocation.arguments
+    check_words(arguments, "jobs restore")
+    if arguments.get("group") is not None:
+        return _restore_group(invocation, str(arguments["group"]))
     name = arguments["name"]
     force = forced(arguments.get("force") or [])
     lines = [*_plan(invocation, name)]
@@ -32,6 +44,29 @@ def restore(invocation: Invocation) -> int:
     if arguments.get("i_know_it_is_dead"):
         lines.append(f"your word that the old process of {name} is dead is recorded as the proof")
     invocation.confirm(3 if force else 2, lines, name)
+    return act(invocation)
+
+
+def _restore_group(invocation: Invocation, group: str) -> int:
+    """The plan is shown first; ending jobs that live is asked for as what destroys is."""
+    from console.operations.flows.group.restore import plan
+
+    checked(invocation)
+    number = number_of(invocation.arguments)
+    seen = on_fleet(invocation, lambda fleet: plan(fleet, group, number, invocation.progress))
+    if seen.refused and not invocation.arguments.get("i_know_it_is_dead") and not invocation.dry_run:
+        raise NoProofError(
+            f"group {group} cannot be restored: {'; '.join(seen.refused)}",
+            hint="proof of death, or your word for one of them with --i-know-it-is-dead NAME",
+        )
+    begun = "" if seen.epoch is None else f", going on with epoch {seen.epoch.number}"
+    lines = [f"restore all {len(seen.jobs)} jobs of group {group} from group save {seen.save.number}{begun}"]
+    lines += seen.skipped
+    lines += [f"no proof for {text}" for text in seen.refused]
+    ended = seen.needs("stop")
+    if ended:
+        lines.append(f"{', '.join(ended)} lives and is ended first: work since that save is lost")
+    invocation.confirm(3 if ended else 2, lines, group)
     return act(invocation)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from console.operations.actions.groups import check_words
 from console.operations.actions.outcome import Arguments
 from console.operations.actions.typed import begun, changed
 from console.operations.common.locate import check_place
 from console.operations.common.runs import find_run
 from console.operations.fleet import Fleet
+from console.operations.flows.group.members import members
 
 _BEGINNING = ("jobs run", "jobs protect")  # their NAME may be a new one
 
@@ -22,6 +24,10 @@ def check(fleet: Fleet, words: str, arguments: Arguments) -> None:
         job = begun(fleet.jobs().get(arguments["name"]), words, arguments)
         if job.node:
             fleet.node(job.node)
+    elif words in ("jobs save", "jobs restore") and arguments.get("name") is None:
+        check_words(arguments, words)
+        members(fleet, str(arguments["group"]))
+        check_place(fleet, arguments.get("to"))
     elif noun == "jobs":
         job = fleet.job(arguments["name"])
         check_place(fleet, arguments.get("to"))

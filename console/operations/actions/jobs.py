@@ -13,6 +13,7 @@ from backends.errors import NotFoundError, ReprieveError, StillRunningError, Usa
 from backends.ids import CheckpointId
 from backends.ledger.records import ItemState, Word
 from backends.records.job import Job
+from console.operations.actions import groups
 from console.operations.actions.outcome import Arguments, OnStep, Outcome
 from console.operations.actions.typed import begun
 from console.operations.common import runs
@@ -65,7 +66,10 @@ def _waits(arguments: Arguments) -> bool:
 
 
 async def save(fleet: Fleet, arguments: Arguments, on_step: OnStep) -> Outcome:
-    """`jobs save NAME`."""
+    """`jobs save NAME`, or of a group."""
+    groups.check_words(arguments, "jobs save")
+    if arguments.get("group") is not None:
+        return await groups.save(fleet, arguments, on_step)
     job = fleet.job(arguments["name"])
     run_id, result = await _journalled(
         fleet,
@@ -78,7 +82,13 @@ async def save(fleet: Fleet, arguments: Arguments, on_step: OnStep) -> Outcome:
 
 
 async def restore(fleet: Fleet, arguments: Arguments, on_step: OnStep) -> Outcome:
-    """`jobs restore NAME [--to] [--checkpoint] [--i-know-it-is-dead NAME]`."""
+    """`jobs restore NAME [--to] [--checkpoint] [--i-know-it-is-dead NAME]`, or of a group."""
+    groups.check_words(arguments, "jobs restore")
+    if arguments.get("group") is not None:
+        word = arguments.get("i_know_it_is_dead")
+        if word is not None:
+            await _typed_word(fleet, fleet.job(word), word)
+        return await groups.restore(fleet, arguments, on_step)
     job = fleet.job(arguments["name"])
     check_protected(job)
     check_place(fleet, arguments.get("to"))

@@ -193,6 +193,7 @@ class Looking:
             if newest is not None:
                 save = await self.fleet.blocking(truth.look, job.uid, newest, self.fleet.job_key(job.uid))
                 fingerprint = save.fingerprint
+            together = await self._together(job)
         except ReprieveError as error:
             self.alert(job.uid, f"job {job.name}: its store cannot be read: {error.message}")
             return WatchedJob(**{**base.__dict__, "busy": True})
@@ -205,10 +206,22 @@ class Looking:
                 **base.__dict__,
                 "checkpoint": newest,
                 "restores_of_it": count if source == newest else 0,
-                "stop": self._policy_stop(job),
+                "stop": self._policy_stop(job) or together,
                 "node_fits": placement.node is not None,
                 "why_none_fits": placement.explain(),
             }
+        )
+
+    async def _together(self, job: Job) -> str:
+        """Why a job that was saved with its group is not brought back alone, or nothing."""
+        if job.group is None:
+            return ""
+        saves = await self.fleet.blocking(self.fleet.truth(job).group_saves, job.group)
+        if not saves or len(saves[0].members) < 2 or saves[0].checkpoint_of(job.uid) is None:
+            return ""
+        return (
+            f"the {len(saves[0].members)} jobs of group {job.group} go back together, which ends those that live: "
+            f"`reprieve jobs restore --group {job.group}`"
         )
 
     def _policy_stop(self, job: Job) -> str:

@@ -40,6 +40,13 @@ async def save(
         raise EngineError(
             f"job {job.name} was not saved: {answer.get('error') or 'no reason given'}; it runs on"
         )
+    result = measured(fleet, job, answer)
+    more = {name: answer.get(name) for name in ("stored_bytes", "parent")}
+    return {**result, **more, "node": node.name}
+
+
+def measured(fleet: Fleet, job: Job, answer: dict[str, Any]) -> dict[str, Any]:
+    """What a guard's `saved` says, kept in the ledger where all of it is known."""
     result = {name: answer.get(name) for name in ("checkpoint", "freeze_s", "size_bytes", "upload_s")}
     if None not in result.values():
         fleet.ledger.add_save(
@@ -52,8 +59,7 @@ async def save(
                 int(answer["size_bytes"]),
             )
         )
-    more = {name: answer.get(name) for name in ("stored_bytes", "parent")}
-    return {**result, **more, "node": node.name}
+    return result
 
 
 async def stop(

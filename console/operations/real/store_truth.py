@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from backends.clean import clean
-from backends.clock import Clock, parse_utc
+from backends.clock import parse_utc
 from backends.errors import (
     DamagedError,
     FencedError,
@@ -22,22 +22,18 @@ from backends.records import strict
 from backends.records.lineage import Claim, Continues, Proof
 from backends.records.manifest import Manifest
 from backends.store import layout, retention, takeover, verify
-from backends.store.fleetkey import FleetKey
 from backends.store.format.manifests import Listing, list_job, load_manifest
 from backends.store.lease import read_lease
 from backends.store.lineage import Lineage
-from backends.store.port import ObjectStore
 from backends.store.sealing import JobKey
+from console.operations.real.group_truth import GroupTruth
 from console.operations.truth import Choice, ContinuesKind, EpochView, LeaseView, LineageView, SaveView
 
 HEARTBEAT_LIMIT = 64 * 1024
 
 
-class StoreTruth:
+class StoreTruth(GroupTruth):
     """One controller's view of one store; see `console.operations.truth.Truth`."""
-
-    def __init__(self, store: ObjectStore, key: FleetKey, by: str, clock: Clock) -> None:
-        self._store, self._key, self._by, self._clock = store, key, by, clock
 
     @property
     def url(self) -> str:
@@ -290,12 +286,17 @@ class StoreTruth:
         shown: tuple[str, ...] | None = None,
     ) -> dict[str, Any]:
         """Delete what retention allows; see `Truth.prune`."""
-        policy = retention.Policy(keep_last, min_age_s)
+        policy = retention.Policy(keep_last, min_age_s, self.pinned(uid))
         job_key = JobKey.from_hex(key)
         agreed = None if shown is None else [CheckpointId.parse(each) for each in shown]
         plan = retention.make_plan(
             self._store, uid, job_key, self._key.verify_key, policy, self._clock, agreed
         )
+        late = self.pinned(uid) & frozenset(plan.removed)
+        if late:  # a group was saved while this was planned
+            raise StoreError(
+                f"a group was saved meanwhile and needs checkpoint {min(late)}: nothing was removed, look again"
+            )
         if not dry_run:
             retention.run(self._store, plan, self._clock)
         return {

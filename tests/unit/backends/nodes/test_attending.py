@@ -116,3 +116,18 @@ async def test_a_node_speaks_for_itself_on_this_channel_too(fleet: Fleet) -> Non
     link = await fleet.pool.link(fleet.node(host))
     with pytest.raises(DamagedError, match="another"):
         await link.call("status", {}, timeout_s=40)
+
+
+async def test_a_pool_is_told_to_keep_channels_for_links_that_are_there_and_those_to_come(
+    fleet: Fleet,
+) -> None:
+    host = await attending_host(fleet, lambda line: line)
+    fleet.pool = LinkPool(
+        known_hosts=fleet.pool.host_keys.files, clock=fleet.pool._clock, ssh_config=fleet.pool.ssh_config
+    )
+    link = await fleet.pool.link(fleet.node(host))
+    await link.call("clock", {}, timeout_s=40)
+    await fleet.pool.lasting()
+    for _ in range(3):
+        assert (await link.call("clock", {}, timeout_s=40))["verb"] == "clock"
+    assert [command.rsplit(maxsplit=1)[-1] for command in host.commands] == ["clock", "attend"]

@@ -164,6 +164,9 @@ CASES: list[tuple[Tree, dict[str, Any], str, str]] = [
     (Tree((member(7, maps=("/dev/shm/cuda.shm.0.1f",)),)), {}, "self_save_only", "CUDA IPC"),
     (Tree((member(7, maps=NCCL_MAP), member(8, maps=NCCL_MAP))), {"cuda": frozenset({7, 8})}, "needs_restart",
      "restart it with NCCL_P2P_DISABLE=1 NCCL_NVLS_ENABLE=0 NCCL_SHM_DISABLE=1"),
+    (Tree((member(7, maps=NCCL_MAP),)), {"environments": {7: {"WORLD_SIZE": "16", "LOCAL_WORLD_SIZE": "8"}}},
+     "self_save_only", "one rank of a job on several nodes and uses NCCL"),
+    (Tree((member(7, maps=NCCL_MAP),)), {"environments": {7: {"SLURM_NNODES": "2"}}}, "self_save_only", "several nodes"),
     (ONE, {"device_bytes": 20_000}, "impossible", "of host memory"),
     (ONE, {"device_bytes": 9_500}, "impossible", "of the staging disk"),
     (ONE, {"device_bytes": None}, "ok", "how much GPU memory it uses is unknown"),
@@ -183,6 +186,15 @@ def test_nccl_set_right_before_the_start_is_fine() -> None:
     partly = replace(around, environments={7: dict(NCCL), 8: {"NCCL_P2P_DISABLE": "1"}})
     assignments = {a for f in findings(tree, partly) for a in f.assignments}
     assert assignments == {"NCCL_NVLS_ENABLE=0", "NCCL_SHM_DISABLE=1"}
+
+
+def test_nccl_on_one_node_is_not_taken_for_several() -> None:
+    alone = {"WORLD_SIZE": "8", "LOCAL_WORLD_SIZE": "8", "SLURM_NNODES": "1"}
+    for environment in (alone, {}, {"WORLD_SIZE": "16"}, {"WORLD_SIZE": "x", "LOCAL_WORLD_SIZE": "8"}):
+        found = list(
+            findings(Tree((member(7, maps=NCCL_MAP),)), replace(GOOD, environments={7: environment}))
+        )
+        assert not [each for each in found if "several nodes" in each.reason], environment
 
 
 def test_criu_judges_the_tree_without_its_gpu_devices() -> None:

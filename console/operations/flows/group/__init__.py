@@ -1,0 +1,1 @@
+"""Jobs of several nodes as one: saved at one agreed point, brought back together."""
