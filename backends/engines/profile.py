@@ -330,7 +330,7 @@ def _of_files(tree: Tree) -> Iterator[Finding]:
         d.inode
         for m in tree.members
         for d in m.descriptors
-        if d.kind == "pipe" and d.number in (1, 2) and d.flags & 3 == 1
+        if d.kind == "pipe" and d.number in (1, 2) and d.flags & 3 == 1 and not d.unread
     }
     if outputs - readers:
         yield Finding(
