@@ -6,9 +6,9 @@ Paths are kept as the kernel gives them (they are opened again later); they are 
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import re
+import select
 import stat as stat_module
 from dataclasses import dataclass
 from pathlib import Path
@@ -290,12 +290,17 @@ def _descriptor(base: Path, name: str) -> Descriptor | None:
 
 
 def _unread(pipe: Path) -> bool:
-    """Whether a pipe has no reader: opened for writing, not waiting, it then refuses with ENXIO."""
+    """Whether a pipe has no reader, in this tree or anywhere: the kernel then calls its other end broken."""
     try:
-        os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC))
-    except OSError as error:
-        return error.errno == errno.ENXIO
-    return False
+        opened = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        waiting = select.poll()
+        waiting.register(opened, select.POLLOUT)
+        return any(event & select.POLLERR for _, event in waiting.poll(0))
+    finally:
+        os.close(opened)
 
 
 def _same(target: str, facts: os.stat_result) -> bool:

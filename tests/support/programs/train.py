@@ -1,4 +1,4 @@
-"""Training on the CPU with DataLoader workers: train.py DIRECTORY fork|file_system|spawn (slowly while DIRECTORY/slow is there)."""
+"""Training on the CPU with DataLoader workers: train.py --kind fork|file_system|spawn DIRECTORY (slowly while DIRECTORY/slow is there)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Waves:
 
 def main() -> None:
     """Train to the end; DONE then holds the digest of the weights."""
-    home, kind = pathlib.Path(sys.argv[1]), sys.argv[2]
+    kind, home = sys.argv[2], pathlib.Path(sys.argv[3])
     torch.manual_seed(1)
     torch.set_num_threads(1)
     if kind == "file_system":
@@ -51,7 +51,7 @@ def main() -> None:
             optimizer.step()
             step += 1
             log.write(f"{step} {loss.item():.9g}\n")
-            time.sleep(0.5 if (home / "slow").exists() else 0.01)
+            time.sleep(2 if (home / "slow").exists() else 0.01)
     digest = hashlib.sha256(b"".join(p.detach().numpy().tobytes() for p in model.parameters())).hexdigest()
     (home / "DONE.new").write_text(digest)
     (home / "DONE.new").rename(home / "DONE")
