@@ -148,5 +148,5 @@ def lab(state: Path, hosts: int, binds: tuple[Path, ...] = ()) -> Iterator[Lab]:
     place.parent.mkdir(parents=True)
     with launch.start(place, hosts, "namespaces", binds=binds) as running:
         found = Lab(state, running)
-        found.cli("fleet", "install", "--yes")
+        found.cli("fleet", "install", "--yes", timeout_s=300.0)
         yield found
