@@ -29,6 +29,7 @@ NETWORK_FILE_SYSTEMS = frozenset({
     "fuse.glusterfs", "fuse.juicefs", "fuse.mount-s3", "fuse.blobfuse2", "fuse.ceph-fuse", "fuse.moosefs",
 })  # fmt: skip
 VOLATILE_PLACES = ("/tmp/", "/var/tmp/", "/dev/shm/", "/run/")  # gone on another node, also when only read
+TORCH_HELPER = "torch_shm_manag"  # as the kernel cuts its name
 REMAP_PREFIX = "link_remap."  # names that CRIU gives to deleted files with other links
 
 
@@ -126,6 +127,7 @@ def plan_capture(
     chosen: dict[str, Wanted] = {}
     skipped: dict[str, str] = {}
     found = [w for m in tree.members for w in _of_member(m, mounts)] + list(_remaps(tree))
+    found += list(_handed_over(tree))
     found += list(_declared(declared, base, skipped))
     for item in found:
         if item.path in chosen:
@@ -197,6 +199,25 @@ def _remaps(tree: Tree) -> Iterator[Wanted]:
         for entry in sorted(entries, key=lambda e: e.name):
             if entry.is_file(follow_symlinks=False):
                 yield Wanted(entry.path, Path(entry.path), "open")
+
+
+def _handed_over(tree: Tree, folder: str = "/dev/shm") -> Iterator[Wanted]:
+    """PyTorch's shared segments on their way from one process to another.
+
+    A worker closes a segment once its name is in the queue; until the other end takes it from there nobody has it
+    open, only PyTorch's helper knows it. It is named after the process that made it.
+    """
+    if not any(m.name == TORCH_HELPER for m in tree.members):
+        return
+    makers = {str(m.pid) for m in tree.members}
+    try:
+        names = sorted(entry.name for entry in os.scandir(folder) if entry.is_file(follow_symlinks=False))
+    except OSError:
+        return
+    for name in names:
+        words = name.split("_")
+        if words[0] == "torch" and len(words) > 2 and words[1] in makers:
+            yield Wanted(f"{folder}/{name}", Path(folder) / name, "open")
 
 
 def _declared(paths: Iterable[str], base: str, skipped: dict[str, str]) -> Iterator[Wanted]:

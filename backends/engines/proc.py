@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import select
 import stat as stat_module
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,6 +54,7 @@ class Descriptor:
     size: int  # bytes
     links: int
     extra: str = ""  # fdinfo's further lines: locks, inotify watches, the tty's peer
+    unread: bool = False  # a pipe for output (1, 2) that no process at all can read any more
 
 
 @dataclass(frozen=True)
@@ -270,9 +272,10 @@ def _descriptor(base: Path, name: str) -> Descriptor | None:
     flags = re.search(r"^flags:\s*([0-7]+)", info, re.MULTILINE)
     deleted = target.endswith(_DELETED) and (facts.st_nlink == 0 or not _same(target, facts))
     extra = [line for line in info.splitlines() if line.startswith(("lock:", "inotify ", "tty-index:"))]
+    kind = _kind(target, facts)
     return Descriptor(
         number=int(name),
-        kind=_kind(target, facts),
+        kind=kind,
         path=target.removesuffix(_DELETED) if deleted else target,
         flags=int(flags.group(1), 8) if flags else 0,
         deleted=deleted,
@@ -282,7 +285,22 @@ def _descriptor(base: Path, name: str) -> Descriptor | None:
         size=facts.st_size,
         links=facts.st_nlink,
         extra="\n".join(extra),
+        unread=kind == "pipe" and name in ("1", "2") and _unread(base / "fd" / name),
     )
+
+
+def _unread(pipe: Path) -> bool:
+    """Whether a pipe has no reader, in this tree or anywhere: the kernel then calls its other end broken."""
+    try:
+        opened = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        waiting = select.poll()
+        waiting.register(opened, select.POLLOUT)
+        return any(event & select.POLLERR for _, event in waiting.poll(0))
+    finally:
+        os.close(opened)
 
 
 def _same(target: str, facts: os.stat_result) -> bool:

@@ -18,7 +18,7 @@ from backends.engines.explain import explain
 from backends.engines.open_files import Plan
 from backends.engines.port import Answer, Verdict
 from backends.engines.proc import Descriptor, Member, Tree
-from backends.engines.system.sockets import Socket, among_themselves
+from backends.engines.system.sockets import Socket, among_themselves, by_own_address
 from backends.records.job import Job
 
 ROOM_BYTES = 64 << 20  # left free on the staging disk beyond what a save needs
@@ -268,7 +268,7 @@ def _of_members(tree: Tree) -> Iterator[Finding]:
             yield Finding("ok", f"{who} waits inside the kernel (state D): the pause starts when it returns")
         yield from _of_mappings(member, who)
         for descriptor in member.descriptors:
-            yield from _of_descriptor(descriptor, who)
+            yield from _of_descriptor(descriptor, member.name, who)
     if _watches(tree):
         yield Finding(
             "ok",
@@ -283,7 +283,7 @@ def _of_members(tree: Tree) -> Iterator[Finding]:
 def _of_mappings(member: Member, who: str) -> Iterator[Finding]:
     for mapping in member.mappings:
         if "io_uring" in mapping.path:
-            yield _io_uring(who)
+            yield _io_uring(member.name, who)
         elif mapping.path.startswith("/SYSV"):
             yield Finding(
                 "self_save_only",
@@ -296,12 +296,12 @@ def _of_mappings(member: Member, who: str) -> Iterator[Finding]:
             yield Finding("self_save_only", f"{who} maps {clean(mapping.path)}: RDMA memory cannot be saved")
 
 
-def _of_descriptor(descriptor: Descriptor, who: str) -> Iterator[Finding]:
+def _of_descriptor(descriptor: Descriptor, name: str, who: str) -> Iterator[Finding]:
     path = clean(descriptor.path)
     if descriptor.kind == "anonymous":
         if "io_uring" in descriptor.path:
-            yield _io_uring(who)
-        elif not any(name in descriptor.path for name in _SUPPORTED_ANONYMOUS):
+            yield _io_uring(name, who)
+        elif not any(kind in descriptor.path for kind in _SUPPORTED_ANONYMOUS):
             yield Finding("self_save_only", f"{who} holds {path}, which CRIU cannot save: let it save itself")
     elif descriptor.kind == "device":
         number = (descriptor.rdev >> 8 & 0xFFF, descriptor.rdev & 0xFF)
@@ -311,7 +311,18 @@ def _of_descriptor(descriptor: Descriptor, who: str) -> Iterator[Finding]:
             yield Finding("self_save_only", f"{who} holds the device {path}, which CRIU cannot save")
 
 
-def _io_uring(who: str) -> Finding:
+def _uses_torch(tree: Tree) -> bool:
+    return any("/libtorch" in mapping.path for m in tree.members for mapping in m.mappings)
+
+
+def _io_uring(name: str, who: str) -> Finding:
+    if name == "pt_elastic":  # as torchrun calls its own process
+        return Finding(
+            "self_save_only",
+            f"{who} is torchrun, whose own store uses io_uring whatever USE_LIBUV says: start the ranks without "
+            f"torchrun (torch.multiprocessing.spawn, or RANK, WORLD_SIZE and MASTER_ADDR in their environment) and "
+            f"with USE_LIBUV=0, or let the job save itself",
+        )
     return Finding(
         "needs_restart",
         f"{who} uses io_uring, which CRIU cannot save: restart it without",
@@ -349,6 +360,13 @@ def _of_sockets(tree: Tree, sockets: Iterable[Socket]) -> Iterator[Finding]:
         )
     if among_themselves(sockets):
         yield Finding("ok", "its TCP connections among its own processes go on where it comes back")
+    elif by_own_address(sockets) and _uses_torch(tree):
+        yield Finding(
+            "needs_restart",
+            "its processes are connected over an address that only this node has: restart it so that they use "
+            "the loopback, where connections among themselves go on after a move",
+            ("GLOO_SOCKET_IFNAME=lo", "MASTER_ADDR=127.0.0.1"),
+        )
     elif any(s.family == "tcp" and s.connected for s in sockets):
         yield Finding("ok", "its TCP connections come back closed: the job must reconnect")
 
@@ -359,7 +377,7 @@ def _of_files(tree: Tree) -> Iterator[Finding]:
         d.inode
         for m in tree.members
         for d in m.descriptors
-        if d.kind == "pipe" and d.number in (1, 2) and d.flags & 3 == 1
+        if d.kind == "pipe" and d.number in (1, 2) and d.flags & 3 == 1 and not d.unread
     }
     if outputs - readers:
         yield Finding(

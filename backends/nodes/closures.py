@@ -76,6 +76,11 @@ def sshd_closure(cache: Path) -> Closure:
     return _closure(cache, "sshd", SSHD_PACKAGES, None)
 
 
+def debian_closure(cache: Path, name: str, packages: tuple[str, ...]) -> Closure:
+    """Packages of the machine's own release with all they need; raises ClosureError when they cannot be had."""
+    return _closure(cache, name, packages, None)
+
+
 def _closure(cache: Path, name: str, packages: tuple[str, ...], suite: str | None) -> Closure:
     source = _source(suite)
     key = hashlib.sha256("\0".join((platform.machine(), name, *packages, source)).encode()).hexdigest()[:16]

@@ -142,11 +142,11 @@ def state_of(entry: Path) -> str:
 
 
 @contextlib.contextmanager
-def lab(state: Path, hosts: int) -> Iterator[Lab]:
-    """A fleet with guards installed."""
+def lab(state: Path, hosts: int, binds: tuple[Path, ...] = ()) -> Iterator[Lab]:
+    """A fleet with guards installed; its hosts see the directories `binds` of the machine, read-only."""
     place = state / "reprieve" / "practice"
     place.parent.mkdir(parents=True)
-    with launch.start(place, hosts, "namespaces") as running:
+    with launch.start(place, hosts, "namespaces", binds=binds) as running:
         found = Lab(state, running)
-        found.cli("fleet", "install", "--yes")
+        found.cli("fleet", "install", "--yes", timeout_s=300.0)
         yield found

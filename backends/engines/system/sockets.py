@@ -72,6 +72,16 @@ def among_themselves(sockets: Iterable[Socket]) -> bool:
     return bool(pairs) and all((peer, own) in pairs and _loopback(own) for own, peer in pairs)
 
 
+def by_own_address(sockets: Iterable[Socket]) -> bool:
+    """Whether all TCP connections lead from this tree to itself, and one of them over an address of this node.
+
+    No other node has the address, so they come back closed; over the loopback they would go on.
+    """
+    pairs = {(s.address, s.peer) for s in sockets if s.family == "tcp" and s.connected}
+    inside = all((peer, own) in pairs for own, peer in pairs)
+    return bool(pairs) and inside and not all(_loopback(own) for own, _ in pairs)
+
+
 def _loopback(address: str) -> bool:
     """Whether an address of /proc/net/tcp or tcp6 is 127.x.y.z, ::1 or ::ffff:127.x.y.z (words of host order)."""
     if sys.byteorder != "little":

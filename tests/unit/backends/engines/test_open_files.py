@@ -11,9 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backends.engines.open_files import (
+    TORCH_HELPER,
     Mount,
     Plan,
     Wanted,
+    _handed_over,
     capture,
     check_size,
     file_system,
@@ -245,3 +247,14 @@ def test_a_source_that_is_too_short_is_an_error(tmp_path: Path) -> None:
     with (tmp_path / "s").open("rb") as reading, (tmp_path / "t").open("wb") as writing:
         copy_contents(reading.fileno(), writing.fileno(), 5)
     assert (tmp_path / "t").read_bytes() == b"short"
+
+
+def test_shared_segments_that_nobody_has_open_travel_with_their_helper(tmp_path: Path) -> None:
+    own = read_member(os.getpid())
+    assert own is not None
+    mine, others = f"torch_{own.pid}_77_1", f"torch_{own.pid + 1}_77_1"
+    for name in (mine, others, f"other_{own.pid}_1", "torch_"):
+        (tmp_path / name).write_bytes(b"x")
+    helper = replace(own, name=TORCH_HELPER, pid=own.pid + 2)
+    assert [w.path for w in _handed_over(Tree((own, helper)), str(tmp_path))] == [str(tmp_path / mine)]
+    assert list(_handed_over(Tree((own,)), str(tmp_path))) == []

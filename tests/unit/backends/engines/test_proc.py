@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backends.engines.proc import (
+    Descriptor,
     _kind,
     children,
     parse_arguments,
@@ -176,3 +177,27 @@ def test_both_names_of_a_terminal_s_master_are_known(name: str) -> None:
     facts = os.stat_result((stat.S_IFCHR | 0o666, 0, 0, 1, 0, 0, 0, 0, 0, 0), {"st_rdev": os.makedev(5, 2)})
     assert _kind(name, facts) == "tty"
     assert _kind("/dev/other", facts) == "device"
+
+
+def test_a_pipe_for_output_whose_reader_is_gone_is_known_as_such() -> None:
+    reading, writing = os.pipe()
+    code = "import sys; print('up', file=sys.stderr, flush=True); sys.stdin.read()"
+    child = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=writing, stderr=subprocess.PIPE
+    )
+    os.close(writing)
+    try:
+        assert child.stderr is not None
+        child.stderr.readline()
+
+        def output() -> Descriptor:
+            found = read_member(child.pid)
+            assert found is not None
+            return next(d for d in found.descriptors if d.number == 1)
+
+        assert not output().unread, "somebody outside reads it"
+        os.close(reading)
+        assert output().unread
+    finally:
+        child.kill()
+        child.communicate()

@@ -15,7 +15,7 @@ from backends.engines.open_files import Plan
 from backends.engines.port import Verdict
 from backends.engines.proc import Descriptor, Kind, Mapping, Member, Tree
 from backends.engines.profile import Options, choose, judge, outside_terminals
-from backends.engines.system.sockets import Socket, among_themselves
+from backends.engines.system.sockets import Socket, among_themselves, by_own_address
 from backends.records.job import Job
 
 SPACES = {"mnt": "m:1", "pid": "p:1", "net": "n:1", "ipc": "i:1", "user": "u:1"}
@@ -300,3 +300,49 @@ def test_only_a_store_in_a_directory_has_a_disk_of_ours(tmp_path: Path) -> None:
         assert found is not None
         assert found == pytest.approx(there, rel=0.5)
     assert store_free_bytes("") is store_free_bytes("s3://bucket/prefix") is None
+
+
+def test_output_that_nobody_at_all_reads_is_fine() -> None:
+    broken = held(1, "pipe", "pipe:[9]", flags=1, inode=9, unread=True)
+    assert verdict(member(), member(broken, name="torch_shm_manager")).answer == "ok"
+
+
+def test_torchrun_is_told_apart_since_no_line_helps_it() -> None:
+    found = verdict(member(held(5, "anonymous", "anon_inode:[io_uring]"), name="pt_elastic"))
+    assert found.answer == "self_save_only"
+    assert "start the ranks without torchrun" in found.reasons[0]
+    assert found.restart_line is None
+
+
+@pytest.mark.parametrize("library", ["/venv/torch/lib/libtorch_cpu.so", "/usr/lib/libother.so"])
+@pytest.mark.parametrize("outside", [False, True])
+def test_ranks_that_talk_over_the_nodes_address_are_told_to_use_the_loopback(
+    library: str, outside: bool
+) -> None:
+    mine, yours = "0200A80A:1F90", "0200A80A:A000"
+    sockets = [
+        Socket(1, "tcp", connected=True, address=mine, peer=yours),
+        Socket(2, "tcp", connected=True, address=yours, peer=mine),
+    ]
+    if outside:
+        sockets.append(Socket(3, "tcp", connected=True, address="0200A80A:A001", peer="0300A80A:0050"))
+    assert by_own_address(sockets) is not outside
+    found = verdict(
+        member(mappings=(Mapping(library, False, False, False, 1, 1, 2),)), sockets=tuple(sockets)
+    )
+    if "torch" in library and not outside:
+        assert found.answer == "needs_restart"
+        assert (found.restart_line or "").startswith("GLOO_SOCKET_IFNAME=lo MASTER_ADDR=127.0.0.1 python ")
+    else:
+        assert found.answer == "ok"
+        assert "come back closed" in found.reasons[0]
+
+
+def test_over_the_loopback_nothing_is_asked() -> None:
+    mine, yours = "0100007F:1F90", "0100007F:A000"
+    sockets = (
+        Socket(1, "tcp", connected=True, address=mine, peer=yours),
+        Socket(2, "tcp", connected=True, address=yours, peer=mine),
+    )
+    assert not by_own_address(sockets)
+    assert not by_own_address(())
