@@ -17,6 +17,7 @@ from console.tui.app import ConsoleApp
 from console.tui.model import recorded
 from console.tui.model.recorded import Tape
 from console.tui.replay import TapeClock, TapeSource
+from console.tui.screens.overlays import Help
 from tests.support.cli import invocation, reprieve
 from tests.support.tui_app import running
 from tests.support.tui_fleet import NOON, StillClock, rich_view
@@ -132,29 +133,33 @@ async def test_the_keys_of_a_recording() -> None:
         def shown() -> str:
             return "\n".join(strip.text for strip in app.screen._compositor.render_strips())
 
-        async def until(words: str) -> None:
+        async def expect(words: str) -> None:
             for _ in range(200):
                 if words in " ".join(shown().split()):
                     return
                 await pilot.pause(0.02)
             raise AssertionError(f"{words!r} is not shown:\n{shown()}")
 
-        await until("4 of 4")
+        await expect("4 of 4")
         await pilot.press("left_square_bracket")
-        await until("REPLAY 2026-12-01T14:00:20")
+        await expect("REPLAY 2026-12-01T14:00:20")
         await pilot.press("left_square_bracket", "left_square_bracket")
-        await until("1 of 4")
+        await expect("1 of 4")
         await pilot.press("right_square_bracket")
-        await until("2 of 4")
+        await expect("2 of 4")
         await pilot.press("right_curly_bracket")
-        await until("3 of 4")
+        await expect("3 of 4")
         await pilot.press("right_curly_bracket")
-        await until("4 of 4")
+        await expect("4 of 4")
         await pilot.press("left_curly_bracket")
-        await until("3 of 4")
-        await until(" RO ")
+        await expect("3 of 4")
+        await expect(" RO ")
         await pilot.press("2", "S")
-        await until("this console is read-only")
+        await expect("this console is read-only")
+        await pilot.press("question_mark")
+        await pilot.pause()
+        assert isinstance(app.screen, Help)
+        assert "a minute back" in [words for _, _, words in app.screen._live]
 
 
 async def test_outside_a_recording_its_keys_are_none() -> None:
