@@ -29,6 +29,7 @@ Keep jobs alive
 Look back
   operations   what is under way, step by step
   events       what happened, in order
+  replay       a recorded console session, at any moment
 
 This program
   config       paths, settings and their origin, schema

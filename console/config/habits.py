@@ -1,4 +1,4 @@
-"""Habits of the console in `console.toml`, beside config.toml: theme, keys by id, saved views."""
+"""Habits of the console in `console.toml`, beside config.toml: theme, keys by id, saved views, recording."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from backends.inventory.document import Document, nearest, read_document
 from console.config.places import user_file
 
 FILE = "console.toml"
+_TOP_KEYS = ("theme", "record", "keys", "views")
 _VIEW_KEYS = ("screen", "filter", "sort", "descending")
 
 
@@ -31,6 +32,7 @@ class Habits:
     theme: str | None = None
     keys: Mapping[str, str] = field(default_factory=dict)  # binding id → keys, comma separated
     views: Mapping[str, View] = field(default_factory=dict)
+    record: bool = False  # keep what the screens were fed, for `reprieve replay`
     document: Document | None = None  # for `file:line` of what is wrong
 
     def where(self, *keys: str) -> str:
@@ -52,12 +54,15 @@ def read(file: Path, themes: Iterable[str], screens: Iterable[str]) -> Habits:
         return Habits()
     document = read_document(file)
     for name in document.data:
-        if name not in ("theme", "keys", "views"):
-            raise document.unknown((name,), ("theme", "keys", "views"))
+        if name not in _TOP_KEYS:
+            raise document.unknown((name,), _TOP_KEYS)
     theme = document.data.get("theme")
     known = list(themes)
     if theme is not None and theme not in known:
         raise document.error(f"theme is {theme!r}{nearest(str(theme), known)}", "theme")
+    record = document.data.get("record", False)
+    if not isinstance(record, bool):
+        raise document.error(f"record is {record!r}; true or false expected", "record")
     keys = document.table("keys")
     for name, value in keys.items():
         if not isinstance(value, str) or not value:
@@ -65,7 +70,7 @@ def read(file: Path, themes: Iterable[str], screens: Iterable[str]) -> Habits:
                 f'key of {name!r} is {value!r}; a text such as "S" or "ctrl+s,f5" expected', "keys", name
             )
     views = {name: _view(document, name, list(screens)) for name in document.table("views")}
-    return Habits(theme, {str(name): str(value) for name, value in keys.items()}, views, document)
+    return Habits(theme, {str(name): str(value) for name, value in keys.items()}, views, record, document)
 
 
 def _view(document: Document, name: str, screens: list[str]) -> View:

@@ -13,6 +13,26 @@ _FILTERS = (
 
 COMMANDS: tuple[Command, ...] = (
     Command(
+        noun="replay",
+        verb="",
+        summary="a recorded console session, at any moment: what happened at 03:12?",
+        handler="console.cli.commands.replay:run",
+        arguments=(
+            Argument(
+                "file",
+                "the recording (default: the context's newest that holds the time)",
+                kind="path",
+                operand=True,
+            ),
+            Argument("at", "moment to show, UTC: 03:12, 03:12:30 or RFC 3339 (default: the last one)"),
+        ),
+        examples=(
+            Example("reprieve replay --at 03:12", "the screens as they were; without a terminal as text"),
+            Example("reprieve replay --at 03:12 -o json", "the same as one document"),
+        ),
+        details="Sessions are recorded where console.toml says `record = true`. A replay changes nothing.",
+    ),
+    Command(
         noun="events",
         verb="list",
         summary="the history of the fleet, oldest first",

@@ -37,6 +37,7 @@ NOUNS: tuple[Noun, ...] = (
     Noun("batch", "Keep jobs alive", "restore many jobs from a file", "runs"),
     Noun("operations", "Look back", "what is under way, step by step", "runs"),
     Noun("events", "Look back", "what happened, in order", "history"),
+    Noun("replay", "Look back", "a recorded console session, at any moment", "history"),
     Noun("config", "This program", "paths, settings and their origin, schema", "upkeep"),
     Noun("completion", "This program", "completion script for bash, zsh or fish", "upkeep"),
     Noun("version", "This program", "the version", "upkeep"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
@@ -26,6 +26,12 @@ from console.tui.source import FleetSource
 from console.tui.spoken import Spoken, screen_of
 from console.tui.tasks import Operation, Tasks
 from console.tui.widgets.bars import GuideStrip
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from console.tui.model.recorded import Tape
+    from console.tui.recorder import Recorder
 
 TICK_S = 1.0
 
@@ -50,6 +56,33 @@ class ConsoleApp(Spoken):
         Binding("p", "hold", "hold", show=False, id="view.pause"),
         Binding("full_stop", "guide", "hide the guide", show=False, id="guide.hide"),
         Binding("question_mark,f1", "help", "help", key_display="?", id="nav.help"),
+        Binding(
+            "left_square_bracket",
+            "step(-1)",
+            "a snapshot back",
+            key_display="[",
+            show=False,
+            id="replay.back",
+        ),
+        Binding(
+            "right_square_bracket", "step(1)", "a snapshot on", key_display="]", show=False, id="replay.on"
+        ),
+        Binding(
+            "left_curly_bracket",
+            "step(0, -60)",
+            "a minute back",
+            key_display="{",
+            show=False,
+            id="replay.minute-back",
+        ),
+        Binding(
+            "right_curly_bracket",
+            "step(0, 60)",
+            "a minute on",
+            key_display="}",
+            show=False,
+            id="replay.minute-on",
+        ),
         Binding("q", "leave", "quit", id="app.quit"),
         Binding("ctrl+q", "leave", "quit", show=False, priority=True, id="app.quit-now"),
         Binding("ctrl+c", "leave(130)", "quit", show=False, priority=True, id="app.interrupt"),
@@ -66,7 +99,10 @@ class ConsoleApp(Spoken):
         theme: str | None = None,
         start: str = "jobs",
         habits: Habits | None = None,
+        tape: Tape | None = None,
+        record: Path | None = None,
     ) -> None:
+        """`tape` is a recording to step through; `record` the context's folder to keep one in."""
         super().__init__()
         for known in themes.THEMES:
             self.register_theme(known)
@@ -79,6 +115,9 @@ class ConsoleApp(Spoken):
         self._guide = guide
         self._start = start
         self._last = start
+        self._tape = tape
+        self._record = record
+        self._recorder: Recorder | None = None
         feed = Feed(source, clock, self._changed)
         looks = Looks(source, clock, self._changed)
         self.desk = Desk(feed, Tasks(source, clock, self._reported), looks, clock, commands, awaited=awaited)
@@ -94,6 +133,10 @@ class ConsoleApp(Spoken):
         for mode in MODES:
             self.add_mode(mode.id, functools.partial(screen_of, mode.id, self.desk))
         self.switch_mode(self._start)
+        if self._record is not None:
+            self._keep_in(self._record)
+        if self._tape is not None:
+            self.action_step(0)
         self.run_worker(self.desk.feed.run(), name="feed", exit_on_error=False)
         self.run_worker(self._tick(), name="tick", exit_on_error=False)
         if self._guide is not None:
@@ -135,6 +178,17 @@ class ConsoleApp(Spoken):
         """Let go of what still runs here."""
         await self.desk.tasks.close()
         await self.desk.looks.close()
+        if self._recorder is not None:
+            await self._recorder.close()
+
+    def _keep_in(self, state: Path) -> None:
+        from console.tui.recorder import Recorder
+
+        def failed(words: str) -> None:
+            self.notify(safe(words), severity="error", markup=False, timeout=20)
+
+        self._recorder = Recorder(state, self._clock, failed)
+        self.desk.feed.keep = self._recorder.take
 
     def _changed(self) -> None:
         frame = self.frame()
@@ -168,6 +222,20 @@ class ConsoleApp(Spoken):
     def action_last_screen(self) -> None:
         """Go back to the screen before."""
         self.action_screen(self._last)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """The keys of a recording exist in a recording only."""
+        del parameters
+        return self._tape is not None if action == "step" else True
+
+    def action_step(self, snapshots: int, seconds: int = 0) -> None:
+        """To another moment of the recording."""
+        from console.tui.replay import told
+
+        if self._tape is not None:
+            self._tape.step(snapshots, seconds)
+            self.say(told(self._tape))
+            self.desk.feed.refresh()
 
     def action_look(self) -> None:
         """Look at the fleet again now."""

@@ -24,6 +24,7 @@ class Feed:
         self.failure: str | None = None
         self.paused = False
         self.came: Callable[[], None] = lambda: None  # called once, when the first snapshot is in
+        self.keep: Callable[[FleetView], None] | None = None  # told of every new snapshot
         self._source = source
         self._clock = clock
         self._changed = changed
@@ -78,6 +79,8 @@ class Feed:
             age = self._clock.wall() - self.view.taken_at
             self._received = self._clock.monotonic() - (age if 0 <= age < PATIENCE_S else 0.0)
             self.failure = None
+            if self.keep is not None:
+                self.keep(self.view)
         except ReprieveError as error:
             self.failure = safe(error.message)
         except Exception as error:  # noqa: BLE001 - whatever the source does, the console stays

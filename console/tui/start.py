@@ -11,6 +11,8 @@ from console.tui import pace, wiring
 from console.tui.source import FleetSource
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from console.tui.app import ConsoleApp
 
 
@@ -27,7 +29,7 @@ def main(
     pace.before_textual()
     source = wiring.open_source(context, clock)
     try:
-        application = _application(source, clock, guide, awaited)
+        application = _application(source, clock, guide, awaited, context.state)
     except BaseException:
         source.abandon()
         raise
@@ -39,6 +41,7 @@ def _application(
     clock: Clock,
     guide: AsyncIterator[str] | None,
     awaited: Callable[[], str] | None,
+    state: Path,
 ) -> ConsoleApp:
     """The application; what is wrong with the user's file is told in one line before the terminal is taken."""
     from console.config import habits
@@ -48,4 +51,7 @@ def _application(
 
     wanted = habits.read(habits.path(), themes.SHORT, IDS)
     keymap.checked(wanted, ConsoleApp)
-    return ConsoleApp(source, clock, commands=wiring.commands(), guide=guide, awaited=awaited, habits=wanted)
+    return ConsoleApp(
+        source, clock, commands=wiring.commands(), guide=guide, awaited=awaited, habits=wanted,
+        record=state if wanted.record else None,
+    )  # fmt: skip

@@ -351,7 +351,8 @@ async def test_help_lists_every_key_that_works() -> None:
         for binding in [*Jobs.BINDINGS, *Board.BINDINGS, *ConsoleApp.BINDINGS, *RowTable.BINDINGS]:
             assert isinstance(binding, Binding)
             if binding.action != "back":
-                assert binding.description in listed
+                inside = (binding.id or "").startswith("replay.")  # they work in a recording only
+                assert (binding.description in listed) is not inside
 
 
 async def test_every_binding_has_an_id_of_its_own() -> None:

@@ -16,7 +16,7 @@ _CONTRACT = (
     "demo fleet:list|show|add|remove|install|uninstall|cordon|uncordon|doctor "
     "jobs:list|show|run|protect|unprotect|doctor|save|restore|move|rehearse|set|pause|resume|stop|remove "
     "checkpoints:list|show|verify|prune store:init|check batch:restore|resume|list|show watch "
-    "operations:list|show events:list|tail report doctor config:path|show|validate|schema completion version help"
+    "operations:list|show events:list|tail replay report doctor config:path|show|validate|schema completion version help"
 )
 
 
