@@ -18,6 +18,12 @@ _STEP_WORDS = {
     "stop": "its guard stops the process",
     "rehearse": "a copy is restored, tried and ended",
     "end zombie": "ending the frozen older copy",
+    "hold": "each guard freezes its member at one instant",
+    "keep": "each guard saves its held member",
+    "drop": "letting the held members run on",
+    "commit": "writing the one record of the group's save",
+    "epoch": "taking over the whole group: claims its next epoch",
+    "brought": "the group is back: writing down who came",
 }
 
 

@@ -54,7 +54,7 @@ def test_a_loss_that_only_a_typed_word_ended_is_a_range(ledger: SqliteLedger) ->
     ledger.put_reclaim(replace(ONE, cause="operator", lost_work_s=3900.0, least_lost_s=30.0))
     ledger.put_reclaim(replace(ONE, key="r/2", lost_work_s=1800.0, least_lost_s=30.0))
     told = text(report(ledger))
-    assert "30s to 1h 5m" in told
+    assert "30s to 1h 05m" in told
     assert "30s to 30m" not in told, "the provider's word dates the end"
 
 
