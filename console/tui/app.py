@@ -230,7 +230,7 @@ class ConsoleApp(Spoken):
 
     def action_step(self, snapshots: int, seconds: int = 0) -> None:
         """To another moment of the recording."""
-        from console.tui.replay import told
+        from console.tui.model.recorded import told
 
         if self._tape is not None:
             self._tape.step(snapshots, seconds)

@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from backends.clock import Clock, format_utc
+from backends.clock import Clock
 from backends.errors import UsageError
 from console.operations.view import FleetView
 from console.tui import wiring
@@ -60,15 +60,6 @@ class TapeSource:
 
     async def close(self) -> None:
         """Nothing is open."""
-
-
-def told(tape: Tape) -> str:
-    """The strip's sentence: where in the recording this is."""
-    first, last = tape.span
-    return (
-        f"REPLAY {format_utc(tape.view.taken_at)} · {tape.place + 1} of {tape.count} from {format_utc(first)} "
-        f"to {format_utc(last)} · [ ] a snapshot · {{ }} a minute · read-only"
-    )
 
 
 def main(tape: Tape, clock: Clock) -> int:

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 
-from backends.clock import parse_utc
+from backends.clock import format_utc, parse_utc
 from backends.errors import DamagedError, NotFoundError, ReprieveError, UsageError
 from console.operations.view import FleetView
 from console.poller.wire import Listener, Teller
@@ -118,3 +118,12 @@ def head_time(line: bytes) -> float | None:
         return float(json.loads(line)["begin"]["taken_at"])
     except (ValueError, LookupError, TypeError):
         return None
+
+
+def told(tape: Tape) -> str:
+    """The strip's sentence: where in the recording this is."""
+    first, last = tape.span
+    return (
+        f"REPLAY {format_utc(tape.view.taken_at)} · {tape.place + 1} of {tape.count} from {format_utc(first)} "
+        f"to {format_utc(last)} · [ ] a snapshot · {{ }} a minute · read-only"
+    )

@@ -1,0 +1,1 @@
+"""`reprieve watch`, and the service that it can be."""
