@@ -94,6 +94,7 @@ def test_without_a_word_it_runs_on_before_max_freeze(make_node: Make, fleet: Fle
     assert node.checkpoint() == "1.1"
 
 
+@pytest.mark.prove
 def test_a_guard_killed_while_it_holds_lets_go_and_has_saved_nothing(make_node: Make, fleet: Fleet) -> None:
     node = make_node()
     pid = start(node, fleet, max_freeze_s=1.5)
