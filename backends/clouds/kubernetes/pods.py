@@ -27,7 +27,7 @@ _HEARSAY = ("DeletionByPodGC", "DeletionByTaintManager")  # ends that were writt
 def name_of(instance: str | None) -> tuple[str, str, str] | None:
     """Namespace, name and uid; None for anything else."""
     match = _INSTANCE.match(instance or "")
-    return match.groups() if match else None  # type: ignore[return-value]  # three groups are three texts
+    return (match[1], match[2], match[3]) if match else None
 
 
 def _table(value: object) -> dict[str, Any]:
